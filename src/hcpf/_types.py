@@ -1,0 +1,13 @@
+"""Shared names for array types."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+ComplexArray = NDArray[np.complex128]
+IntArray = NDArray[np.integer[Any]]
+BoolArray = NDArray[np.bool_]
+
+__all__ = ["ArrayLike", "BoolArray", "ComplexArray", "FloatArray", "IntArray"]

@@ -1,0 +1,95 @@
+"""Where parameters and values may lie, and the checks that say where one does not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from hcpf._types import ArrayLike, BoolArray, FloatArray
+from hcpf.errors import InputError, ParameterError, SupportError
+
+
+def _is_integer(x: FloatArray) -> BoolArray:
+    return x == np.floor(x)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """A set that a parameter must lie in."""
+
+    description: str
+    contains: Callable[[FloatArray], BoolArray]
+
+    def check(self, owner: str, name: str, value: ArrayLike) -> float | FloatArray:
+        """Return ``value`` as float64, or raise a ParameterError that names it."""
+        array = as_float_array(value, f"{owner}'s {name}")
+        if not np.all(np.isfinite(array) & self.contains(array)):
+            raise ParameterError(f"{owner}: {name} must be {self.description}, got {value!r}.")
+        return float(array) if array.ndim == 0 else array
+
+
+REAL = Domain("a finite number", np.isfinite)
+POSITIVE = Domain("a finite number above 0", lambda x: x > 0)
+UNIT_INTERVAL = Domain("strictly between 0 and 1", lambda x: (x > 0) & (x < 1))
+POSITIVE_INTEGER = Domain("a whole number, 1 or more", lambda x: (x >= 1) & _is_integer(x))
+
+
+@dataclass(frozen=True)
+class Support:
+    """The values an observed entry, a sum of one or more elements, can take."""
+
+    description: str
+    discrete: bool
+    lowest: float
+    contains: Callable[[FloatArray], BoolArray]
+
+    @property
+    def has_zero(self) -> bool:
+        """Whether 0 is a possible observed value."""
+        return bool(self.contains(np.zeros(())))
+
+    def check(self, owner: str, y: ArrayLike) -> FloatArray:
+        """Return ``y`` as float64, or raise a SupportError naming the first bad value."""
+        array = as_float_array(y, f"the values for {owner}")
+        bad = ~(np.isfinite(array) & self.contains(array))
+        if np.any(bad):
+            where = np.unravel_index(int(np.argmax(bad)), array.shape)
+            place = "" if array.ndim == 0 else f" at position {', '.join(map(str, where))}"
+            count = int(bad.sum())
+            more = f" ({count} such values in all)" if count > 1 else ""
+            raise SupportError(
+                f"{owner} takes {self.description}, but the value{place} is {array[where]:g}{more}. "
+                "Choose an element whose support fits, or remove or transform these values."
+            )
+        return array
+
+
+REALS = Support("real numbers", False, -np.inf, np.isfinite)
+POSITIVE_REALS = Support("numbers above 0", False, 0.0, lambda y: y > 0)
+COUNTS = Support("whole numbers 0, 1, 2, ...", True, 0.0, lambda y: (y >= 0) & _is_integer(y))
+POSITIVE_COUNTS = Support(
+    "whole numbers 1, 2, 3, ...", True, 1.0, lambda y: (y >= 1) & _is_integer(y)
+)
+
+
+def as_float_array(value: ArrayLike, what: str) -> FloatArray:
+    """Convert to float64 or raise an InputError that says what could not be read."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "buif":
+            array = array.astype(np.float64)
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must be numbers, got {type(value).__name__}: {error}.") from None
+
+
+def check_counts(n: ArrayLike) -> FloatArray:
+    """Return the numbers of summed elements ``n`` (each at least 1) as float64."""
+    array = as_float_array(n, "n, the number of summed elements,")
+    if not np.all(np.isfinite(array) & POSITIVE_INTEGER.contains(array)):
+        raise InputError("n, the number of summed elements, must be whole numbers, 1 or more.")
+    return array
+
+
+SMALLEST = 1e-9
+"""The documented limit of an estimate that would otherwise lie on the edge of its domain."""

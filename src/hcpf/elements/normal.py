@@ -1,0 +1,74 @@
+"""The normal element, for responses that may be negative."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy import special
+
+from hcpf._types import ArrayLike, FloatArray
+from hcpf.elements.base import Element, Parameter, Separable, parameter
+from hcpf.elements.domains import POSITIVE, REAL, REALS
+from hcpf.errors import EstimationError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Normal(Element):
+    r"""Normal(mean m, variance s2); the sum of n is Normal(n m, n s2).
+
+    :math:`\theta = m/s_2,\ \kappa = s_2,\ \Psi(\theta) = \theta^2/2`
+    """
+
+    mean: Parameter = parameter(REAL)
+    variance: Parameter = parameter(POSITIVE)
+
+    name = "normal"
+    acronym = "N"
+    support = REALS
+
+    @property
+    def theta(self) -> Parameter:  # noqa: D102
+        return self.mean / self.variance
+
+    @property
+    def kappa(self) -> Parameter:  # noqa: D102
+        return self.variance
+
+    def log_partition(self, theta: ArrayLike) -> FloatArray:  # noqa: D102
+        return 0.5 * np.square(np.asarray(theta, dtype=np.float64))
+
+    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:  # noqa: D102
+        kappa = np.asarray(kappa, dtype=np.float64)
+        return -0.5 * (np.log(2.0 * np.pi * kappa) + np.square(y) / kappa)
+
+    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+        spread = n * self.variance
+        return -0.5 * (np.log(2.0 * np.pi * spread) + np.square(y - n * self.mean) / spread)
+
+    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+        return special.ndtr((y - n * self.mean) / np.sqrt(n * self.variance))
+
+    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: D102
+        return rng.normal(n * self.mean, np.sqrt(n * self.variance))
+
+    @property
+    def form(self) -> Separable:  # noqa: D102
+        m, s2 = self.mean, self.variance
+        return Separable(
+            c=lambda y: y * m / s2 - 0.5 * np.log(2.0 * np.pi * s2),
+            f=lambda n: -0.5 * (n * m * m / s2 + np.log(n)),
+            g=lambda y: -0.5 * y * y / s2,
+            phi=lambda n: 1.0 / n,
+        )
+
+    def maximise_likelihood(self, y: FloatArray) -> Self:
+        """Sample mean, and the mean squared deviation; all values equal is an error."""
+        given = self.parameters
+        mean = given.get("mean", float(y.mean()))
+        variance = given.get("variance", float(np.mean(np.square(y - mean))))
+        if not variance > 0:
+            raise EstimationError(
+                f"All values equal {y[0]:g}: the normal's variance would be 0. Give variance=..., "
+                "or use an element for counts (Degenerate where all values are 1)."
+            )
+        return self.replace(mean=mean, variance=variance)

@@ -1,0 +1,73 @@
+"""The Poisson element, for counts whose observed value may be 0."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy import special
+
+from hcpf._special import log_poisson
+from hcpf._types import ArrayLike, FloatArray
+from hcpf.elements.base import Element, Parameter, Separable, parameter
+from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Poisson(Element):
+    r"""Poisson(rate l); the sum of n is Poisson(n l).
+
+    :math:`\theta = \log l,\ \kappa = 1,\ \Psi(\theta) = e^\theta`
+    """
+
+    rate: Parameter = parameter(POSITIVE)
+
+    name = "poisson"
+    acronym = "PO"
+    support = COUNTS
+
+    @property
+    def theta(self) -> Parameter:  # noqa: D102
+        return np.log(self.rate)
+
+    @property
+    def kappa(self) -> Parameter:  # noqa: D102
+        return 1.0
+
+    def log_partition(self, theta: ArrayLike) -> FloatArray:  # noqa: D102
+        return np.exp(np.asarray(theta, dtype=np.float64))
+
+    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:  # noqa: D102
+        y = np.asarray(y, dtype=np.float64)
+        return special.xlogy(y, kappa) - special.gammaln(y + 1.0)
+
+    @property
+    def mean(self) -> Parameter:  # noqa: D102
+        return self.rate
+
+    @property
+    def variance(self) -> Parameter:  # noqa: D102
+        return self.rate
+
+    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+        return log_poisson(y, n * self.rate)
+
+    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+        whole = np.floor(np.maximum(y, 0.0))
+        return np.where(y >= 0, special.gammaincc(whole + 1.0, n * self.rate), 0.0)
+
+    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: D102
+        return rng.poisson(n * self.rate).astype(np.float64)
+
+    @property
+    def form(self) -> Separable:  # noqa: D102
+        rate = self.rate
+        return Separable(
+            c=lambda y: special.xlogy(y, rate) - special.gammaln(y + 1.0),
+            f=lambda n: -n * rate,
+            g=lambda y: y,
+            phi=np.log,
+        )
+
+    def maximise_likelihood(self, y: FloatArray) -> Self:
+        """Sample mean; all zeros gives the smallest rate allowed, 1e-9."""
+        return self.replace(rate=max(float(y.mean()), SMALLEST))

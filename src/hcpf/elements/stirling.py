@@ -1,0 +1,185 @@
+r"""Logarithms of Stirling numbers, exact to rounding where small, by contour where large.
+
+Up to ``EXACT`` the triangular recurrence runs on (mantissa, exponent) pairs: all terms are
+positive, so the relative error stays below 1e-12. Beyond, both kinds are coefficients of a
+generating function G, and hence probabilities of an integer variable whose characteristic
+function is :math:`G(r e^{i\varphi}) / G(r)`: the trapezoid rule on the circle through the saddle
+point r then converges exponentially.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from scipy import special
+
+from hcpf._special import log_rising
+from hcpf._types import ComplexArray, FloatArray
+
+EXACT = 1000
+"""Largest y for which the triangle is kept (about 8 MB for each kind, made on first use)."""
+
+_WIDTH = 9.0  # standard deviations beyond which a Gaussian is below 1e-17
+_CHUNK = 1 << 14  # numbers whose circles are held at once
+_LOG_2 = float(np.log(2.0))
+
+
+def log_stirling2(y: FloatArray, n: FloatArray) -> FloatArray:
+    """log of the number of partitions of y things into n non-empty sets, for 1 <= n <= y."""
+    return _combine(y, n, _triangle_second, _contour_second)
+
+
+def log_stirling1(y: FloatArray, n: FloatArray) -> FloatArray:
+    """log of the number of permutations of y things with n cycles, for 1 <= n <= y."""
+    return _combine(y, n, _triangle_first, _contour_first)
+
+
+def _combine(
+    y: FloatArray,
+    n: FloatArray,
+    triangle: Callable[[int], FloatArray],
+    contour: Callable[[FloatArray, FloatArray], FloatArray],
+) -> FloatArray:
+    y, n = np.broadcast_arrays(y, n)
+    out = np.full(y.shape, -np.inf)
+    possible = (n >= 1) & (n <= y)
+    small = possible & (y <= EXACT)
+    if np.any(small):
+        rows = y[small].astype(np.intp)
+        table = triangle(next(size for size in (64, EXACT) if rows.max() <= size))
+        out[small] = table[rows, n[small].astype(np.intp)]
+    large = np.flatnonzero(possible & (y > EXACT))
+    for start in range(0, len(large), _CHUNK):
+        part = np.unravel_index(large[start : start + _CHUNK], y.shape)
+        out[part] = contour(y[part], n[part])
+    return out
+
+
+def _triangle(size: int, multiplier: Callable[[int, FloatArray], FloatArray]) -> FloatArray:
+    """Rows 0..size of T(y, n) = m(y, n) T(y-1, n) + T(y-1, n-1), as logarithms."""
+    columns = np.arange(size + 1, dtype=np.float64)
+    table = np.full((size + 1, size + 1), -np.inf)
+    mantissa = np.zeros(size + 1)
+    exponent = np.zeros(size + 1, dtype=np.int64)
+    mantissa[0] = 1.0
+    table[0, 0] = 0.0
+    for y in range(1, size + 1):
+        stay, stay_exponent = mantissa * multiplier(y, columns), exponent
+        shift, shift_exponent = np.roll(mantissa, 1), np.roll(exponent, 1)
+        shift[0] = 0.0
+        common = np.maximum(
+            np.where(stay > 0, stay_exponent, -(2**40)), np.where(shift > 0, shift_exponent, -(2**40))
+        )
+        total = np.ldexp(stay, np.maximum(stay_exponent - common, -2000).astype(np.int32))
+        total += np.ldexp(shift, np.maximum(shift_exponent - common, -2000).astype(np.int32))
+        mantissa, extra = np.frexp(total)
+        exponent = np.where(mantissa > 0, common + extra, 0)
+        with np.errstate(divide="ignore"):
+            table[y] = np.log(mantissa) + exponent * _LOG_2
+    table.flags.writeable = False
+    return table
+
+
+@cache
+def _triangle_second(size: int) -> FloatArray:
+    return _triangle(size, lambda y, n: n)
+
+
+@cache
+def _triangle_first(size: int) -> FloatArray:
+    return _triangle(size, lambda y, n: np.full_like(n, y - 1.0))
+
+
+def _log_coefficient(
+    log_ratio: Callable[[FloatArray], ComplexArray], spread: FloatArray
+) -> FloatArray:
+    r"""log of :math:`\frac{1}{2\pi}\int e^{\text{log\_ratio}(\varphi)} d\varphi` on the circle.
+
+    ``log_ratio`` is the log of G(r e^iφ) e^{-i order φ} / G(r), 0 at φ = 0; ``spread`` is the
+    standard deviation of the integer variable that it is the characteristic function of.
+    """
+    # The step 2π/M aliases the wanted mass with those M further on: M spans the variable's range.
+    points = 2.0 * _WIDTH * spread + 50.0
+    step = 2.0 * np.pi / points
+    half = int(np.ceil(min(float(points.max()) / 2.0, _WIDTH * _WIDTH / np.pi + 60.0)))
+    index = np.arange(half + 1, dtype=np.float64).reshape((-1,) + (1,) * spread.ndim)
+    angle = index * step
+    inside = angle <= np.pi
+    real = np.exp(log_ratio(np.minimum(angle, np.pi))).real * inside
+    weights = np.where(index == 0, 1.0, 2.0)
+    return np.log(np.sum(weights * real, axis=0) * step / (2.0 * np.pi))
+
+
+def _contour_second(y: FloatArray, n: FloatArray) -> FloatArray:
+    """S2(y, n) = y!/n! [z^y] (e^z - 1)^n; [z^y] is a mass of the sum of n truncated Poissons."""
+    ratio = y / n
+    r = ratio + special.lambertw(-ratio * np.exp(-ratio)).real
+    r = np.where(ratio - 1.0 < 1e-4, 2.0 * (ratio - 1.0), r)
+    # With y = n the mass is certain; any small radius serves.
+    r = np.maximum(r, 1e-12)
+    mean = r / -np.expm1(-r)
+    variance = n * np.maximum(mean * (1.0 + r - mean), 0.0)
+    log_at_saddle = n * (r + np.log(-np.expm1(-r))) - y * np.log(r)
+    small = np.minimum(r, 30.0)
+
+    def log_ratio(angle: FloatArray) -> ComplexArray:
+        turn = np.exp(1j * angle)
+        # (e^z - 1) / (e^r - 1), in the form that neither cancels (small r) nor overflows (large r)
+        near = np.expm1(small * turn) / np.expm1(small)
+        far = np.exp(r * (turn - 1.0))
+        return n * np.log(np.where(r < 30.0, near, far)) - 1j * y * angle
+
+    mass = _log_coefficient(log_ratio, np.sqrt(variance))
+    return special.gammaln(y + 1.0) - special.gammaln(n + 1.0) + log_at_saddle + mass
+
+
+def _contour_first(y: FloatArray, n: FloatArray) -> FloatArray:
+    out = np.empty_like(y)
+    # Beyond n = y log 2 the saddle of the polynomial lies outside its roots: take the other one.
+    many = n > _LOG_2 * y
+    out[many] = _cycles_from_size(y[many], n[many])
+    out[~many] = _cycles_from_number(y[~many], n[~many])
+    return out
+
+
+def _cycles_from_number(y: FloatArray, n: FloatArray) -> FloatArray:
+    """|s(y, n)| = [x^n] x (x+1) ... (x+y-1): a mass of a sum of independent coin flips."""
+    x = _bisect(lambda x: x * (special.psi(x + y) - special.psi(x)) - n, 1e-9 + 0 * y, 2.0 * y)
+    variance = x * (special.psi(x + y) - special.psi(x)) + x * x * (
+        special.polygamma(1, x + y) - special.polygamma(1, x)
+    )
+    at_saddle = special.gammaln(x + y) - special.gammaln(x + 1.0)
+
+    def log_ratio(angle: FloatArray) -> ComplexArray:
+        z = x * np.exp(1j * angle)
+        rest = special.loggamma(z + y) - special.loggamma(z + 1.0)
+        return rest - at_saddle - 1j * (n - 1.0) * angle
+
+    mass = _log_coefficient(log_ratio, np.sqrt(np.maximum(variance, 0.0)))
+    return log_rising(x + 1.0, y - 1.0) - (n - 1.0) * np.log(x) + mass
+
+
+def _cycles_from_size(y: FloatArray, n: FloatArray) -> FloatArray:
+    """|s(y, n)| = y!/n! [z^y] (-log(1-z))^n: a mass of the sum of n logarithmic variables."""
+    r = _bisect(lambda r: r / ((1.0 - r) * -np.log1p(-r)) - y / n, 1e-12 + 0 * y, 0.9 + 0 * y)
+    log = np.log1p(-r)
+    variance = n * np.maximum(-r * (r + log), 0.0) / ((1.0 - r) * log) ** 2
+
+    def log_ratio(angle: FloatArray) -> ComplexArray:
+        return n * np.log(np.log1p(-r * np.exp(1j * angle)) / log) - 1j * y * angle
+
+    mass = _log_coefficient(log_ratio, np.sqrt(variance))
+    at_saddle = n * np.log(-log) - y * np.log(r)
+    return special.gammaln(y + 1.0) - special.gammaln(n + 1.0) + at_saddle + mass
+
+
+def _bisect(
+    increasing: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Find the root, between positive bounds, to the few digits that a saddle needs."""
+    for _ in range(40):
+        middle = np.sqrt(low * high)
+        below = increasing(middle) < 0
+        low = np.where(below, middle, low)
+        high = np.where(below, high, middle)
+    return np.sqrt(low * high)

@@ -1,0 +1,29 @@
+"""The one exception tree: every message says what is wrong and what to do about it."""
+
+
+class HcpfError(Exception):
+    """Base of all exceptions that hcpf raises on purpose."""
+
+
+class InputError(HcpfError, ValueError):
+    """An argument cannot be used as it was given."""
+
+
+class ParameterError(InputError):
+    """A model or distribution parameter lies outside its domain."""
+
+
+class SupportError(InputError):
+    """A value cannot come from the chosen element distribution."""
+
+
+class EstimationError(InputError):
+    """The data do not determine a maximum-likelihood estimate."""
+
+
+class IncompleteElementError(HcpfError, AttributeError):
+    """A parameter was left out and has not been estimated yet."""
+
+
+class MissingDependencyError(HcpfError, ImportError):
+    """An optional package is needed for this call."""
