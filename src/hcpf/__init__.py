@@ -4,8 +4,52 @@ One model for two questions about a sparse matrix: will this pair be observed, a
 what value?
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hcpf import elements, errors
 from hcpf._version import __version__
 from hcpf.compound import CompoundPoisson, ObservedCompoundPoisson
+from hcpf.priors import Priors
 
-__all__ = ["CompoundPoisson", "ObservedCompoundPoisson", "__version__", "elements", "errors"]
+if TYPE_CHECKING:
+    from hcpf.data.interactions import Interactions
+    from hcpf.estimator import HCPF
+    from hcpf.posterior import Posterior
+    from hcpf.simulate import Simulation, simulate
+
+# What needs scikit-learn or compiled kernels is loaded when it is first asked for.
+_LAZY = {
+    "HCPF": "hcpf.estimator",
+    "Interactions": "hcpf.data.interactions",
+    "Posterior": "hcpf.posterior",
+    "Simulation": "hcpf.simulate",
+    "simulate": "hcpf.simulate",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        value = getattr(import_module(_LAZY[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'hcpf' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+__all__ = [
+    "HCPF",
+    "CompoundPoisson",
+    "Interactions",
+    "ObservedCompoundPoisson",
+    "Posterior",
+    "Priors",
+    "Simulation",
+    "__version__",
+    "elements",
+    "errors",
+    "simulate",
+]

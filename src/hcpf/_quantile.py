@@ -4,84 +4,129 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hcpf._types import FloatArray
-from hcpf.elements.domains import Support
+from hcpf._types import BoolArray, FloatArray, IntArray
+
+Cdf = Callable[[FloatArray, IntArray], FloatArray]
+"""The cdf at some points, of the entries that an index picks."""
+
+_LOWEST, _HIGHEST = -744.0, 709.0  # logarithms of the positive doubles
+_TOLERANCE = 1e-14  # of the logarithm of a quantile
+_ROUNDING = 2.0**-50  # of a cdf next to 1
 
 
 def invert_cdf(
-    cdf: Callable[[FloatArray], FloatArray],
-    q: FloatArray,
-    *,
-    mean: FloatArray,
-    spread: FloatArray,
-    support: Support,
-    mass_at_zero: FloatArray,
+    cdf: Cdf, q: FloatArray, *, mean: FloatArray, spread: FloatArray, discrete: bool
 ) -> FloatArray:
-    """The smallest y with cdf(y) >= q, by bracketing and bisection, for each entry.
+    """Return the smallest y with cdf(y) >= q for each entry, 0 < q < 1.
 
-    ``mass_at_zero`` is a point mass at 0 besides the support (that of a missing entry).
+    All arrays are flat. The mean and the spread (standard deviation) only say where to begin.
+    There may be a point mass at 0; elsewhere the distribution is either continuous or confined
+    to whole numbers.
     """
-    lowest = min(support.lowest, 0.0) if np.any(mass_at_zero > 0) else support.lowest
-    inner = np.clip(q, 1e-300, np.nextafter(1.0, 0.0))
-    high = _bracket(cdf, inner, mean, spread + np.abs(mean) * 1e-9 + 1e-300, upward=True)
-    if support.discrete:
-        found = _bisect_integers(cdf, inner, lowest, np.ceil(np.maximum(high, lowest)))
-    elif np.isinf(lowest):
-        low = _bracket(cdf, inner, mean, spread, upward=False)
-        found = _bisect_reals(cdf, inner, low, high)
-    else:
-        found = _bisect_reals(cdf, inner, np.full_like(mean, lowest), np.maximum(high, lowest))
-    if np.any(mass_at_zero > 0):
-        at_zero = cdf(np.zeros_like(q))
-        found = np.where((inner <= at_zero) & (inner > at_zero - mass_at_zero), 0.0, found)
-    found = np.where(q <= 0, lowest, found)
-    return np.where(q >= 1, np.inf, found)
+    everyone = np.arange(q.size)
+    found = np.zeros(q.shape)
+    # Rounding may keep the cdf of even the largest double just below a level next to 1.
+    largest = np.full(q.shape, np.finfo(np.float64).max)
+    q = np.minimum(q, cdf(largest, everyone) - _ROUNDING)
+    above = cdf(np.zeros(q.shape), everyone) < q
+    below = ~above & (cdf(np.full(q.shape, -5e-324), everyone) >= q)
+    for side, chosen in ((1.0, above), (-1.0, below)):
+        index = np.flatnonzero(chosen)
+        if index.size:
+            start = np.maximum(side * mean[index], 0.0) + spread[index]
+            search = _Side(cdf, q[index], index, side, discrete)
+            found[index] = side * search.quantile(start)
+    return found
 
 
-def _bracket(
-    cdf: Callable[[FloatArray], FloatArray],
-    q: FloatArray,
-    mean: FloatArray,
-    spread: FloatArray,
-    *,
-    upward: bool,
+class _Side:
+    """The search on one side of 0, for the logarithm u of the distance from 0.
+
+    On either side ``excess(u)`` grows with u from below 0 to 0 or more.
+    """
+
+    def __init__(
+        self, cdf: Cdf, q: FloatArray, index: IntArray, side: float, discrete: bool
+    ) -> None:
+        self._cdf, self._q, self._index, self._side, self._discrete = cdf, q, index, side, discrete
+
+    def excess(self, distance: FloatArray, pick: IntArray) -> FloatArray:
+        beyond = self._cdf(self._side * distance, self._index[pick]) - self._q[pick]
+        # Left of 0 a cdf of exactly q is still on the near side: y may move out until it falls.
+        return beyond if self._side > 0 else np.where(beyond == 0, -5e-324, -beyond)
+
+    def quantile(self, start: FloatArray) -> FloatArray:
+        u = np.log(np.clip(start, 1e-300, 1e300))
+        low, high = self._bracket(u, -1.0), self._bracket(u, 1.0)
+        if self._discrete:
+            return self._whole_number(np.floor(np.exp(low)), np.floor(np.exp(high)))
+        low, high = self._chandrupatla(low, high)
+        return np.exp(high if self._side > 0 else low)
+
+    def _bracket(self, start: FloatArray, direction: float) -> FloatArray:
+        """Move from the start, in doubling steps, to a point on the wanted side of the root."""
+        edge, step = start.copy(), 0.5
+        active = np.arange(edge.size)
+        while active.size:
+            excess = self.excess(np.exp(edge[active]), active)
+            short = (excess >= 0) if direction < 0 else (excess < 0)
+            short &= (edge[active] > _LOWEST) & (edge[active] < _HIGHEST)
+            active = active[short]
+            edge[active] = np.clip(edge[active] + direction * step, _LOWEST, _HIGHEST)
+            step *= 2.0
+        return edge
+
+    def _whole_number(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Bisect between a whole number below the quantile and one that is not."""
+        active = np.arange(low.size)
+        while True:
+            middle = np.floor(0.5 * (low[active] + high[active]))
+            # Beyond 2^53 the whole numbers are further apart than 1.
+            between = (middle > low[active]) & (middle < high[active])
+            active, middle = active[between], middle[between]
+            if not active.size:
+                return high
+            enough = self.excess(middle, active) >= 0
+            high[active] = np.where(enough, middle, high[active])
+            low[active] = np.where(enough, low[active], middle)
+
+    def _chandrupatla(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Shrink the bracket by inverse quadratic steps where these are safe, else by halves."""
+        everyone = np.arange(low.size)
+        at_low, at_high = self.excess(np.exp(low), everyone), self.excess(np.exp(high), everyone)
+        # A quantile below the smallest double is that double.
+        high = np.where(at_low >= 0, low, high)
+        state = np.stack([low, at_low, high, at_high, np.full_like(low, 0.5)])
+        active = everyone
+        for _ in range(200):
+            width = np.abs(state[2, active] - state[0, active])
+            active = active[width > _TOLERANCE * np.maximum(1.0, np.abs(state[2, active]))]
+            if not active.size:
+                break
+            a, fa, b, fb, t = state[:, active]
+            x = a + t * (b - a)
+            state[:, active] = _next_state(a, fa, b, fb, x, self.excess(np.exp(x), active))
+        return np.minimum(state[0], state[2]), np.maximum(state[0], state[2])
+
+
+def _next_state(
+    a: FloatArray, fa: FloatArray, b: FloatArray, fb: FloatArray, x: FloatArray, fx: FloatArray
 ) -> FloatArray:
-    reach = np.maximum(spread, np.finfo(np.float64).tiny)
-    sign = 1.0 if upward else -1.0
-    while True:
-        edge = mean + sign * reach
-        short = (cdf(edge) < q) if upward else (cdf(edge) >= q)
-        # Next to 1 rounding may leave the cdf just below q for ever.
-        short &= reach < 1e3 * np.sqrt(np.finfo(np.float64).max)
-        if not np.any(short) or not np.any(np.isfinite(edge)):
-            return edge
-        reach = np.where(short, 2.0 * reach, reach)
+    """Return the new point, the end that brackets the root with it, and the next step.
 
-
-def _bisect_integers(
-    cdf: Callable[[FloatArray], FloatArray], q: FloatArray, lowest: float, high: FloatArray
-) -> FloatArray:
-    low = np.full_like(high, lowest)
-    while np.any(low < high):
-        middle = np.floor(0.5 * (low + high))
-        enough = cdf(middle) >= q
-        high = np.where(enough, middle, high)
-        low = np.where(enough, low, np.minimum(middle + 1.0, high))
-    return high
-
-
-def _bisect_reals(
-    cdf: Callable[[FloatArray], FloatArray], q: FloatArray, low: FloatArray, high: FloatArray
-) -> FloatArray:
-    for _ in range(1200):
-        positive = (low >= 0) & (high > 4.0 * low)
-        # Halving the logarithm finds quantiles of any size in the same few steps.
-        root = np.sqrt(np.maximum(low, 1e-300)) * np.sqrt(np.maximum(high, 0.0))
-        middle = np.where(positive, root, 0.5 * (low + high))
-        done = (middle <= low) | (middle >= high) | (high - low <= 4e-16 * np.abs(high))
-        if np.all(done):
-            break
-        enough = cdf(middle) >= q
-        high = np.where(enough & ~done, middle, high)
-        low = np.where(~enough & ~done, middle, low)
-    return high
+    The step is the share of the way from the one to the other (Chandrupatla 1997).
+    """
+    same: BoolArray = (fx >= 0) == (fa >= 0)
+    c, fc = np.where(same, a, b), np.where(same, fa, fb)
+    b, fb = np.where(same, b, a), np.where(same, fb, fa)
+    a, fa = x, fx
+    with np.errstate(divide="ignore", invalid="ignore"):
+        xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+        smooth = (1.0 - np.sqrt(1.0 - xi) < phi) & (phi < np.sqrt(xi))
+        step = fa / (fb - fa) * fc / (fb - fc)
+        step += (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+    # Keep off the ends by less than the tolerance, so that the far end moves as well.
+    margin = 0.5 * _TOLERANCE * np.maximum(1.0, np.abs(a)) / np.maximum(np.abs(b - a), 1e-300)
+    margin = np.minimum(margin, 0.5)
+    t = np.where(smooth & np.isfinite(step), np.clip(step, margin, 1.0 - margin), 0.5)
+    return np.stack([a, fa, b, fb, t])

@@ -32,15 +32,14 @@ class SeriesSum:
 
 def sum_over_n(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
     r"""Sum :math:`\mathrm{Po}(n \mid \Lambda)\, p(y \mid n)` over n >= 1 for each (y, rate)."""
-    parameters = element.parameters
-    y, rate, *rest = np.broadcast_arrays(y, rate, *parameters.values())
-    varying = {k: v.ravel() for k, v in zip(parameters, rest, strict=True) if np.ndim(parameters[k])}
-    flat = element.replace(**varying)
+    y, rate, *_ = np.broadcast_arrays(y, rate, *element.parameters.values())
+    flat = element.broadcast_to(y.shape)
     values, rates = y.ravel(), rate.ravel()
     out = np.empty((3, values.size))
     for start in range(0, values.size, _CHUNK):
         part = slice(start, start + _CHUNK)
-        out[:, part] = _sum_chunk(flat.at(part), values[part], rates[part])
+        with np.errstate(over="ignore"):  # a value too far out has density 0
+            out[:, part] = _sum_chunk(flat.at(part), values[part], rates[part])
     log_sum, mean, second = out.reshape(3, *y.shape)
     return SeriesSum(log_sum, mean, second)
 
@@ -83,7 +82,7 @@ def _mode(
     high: FloatArray,
     rate: FloatArray,
 ) -> FloatArray:
-    """The n with the largest term of each entry, by bisection on the sign of the slope."""
+    """Find the n with the largest term of each entry, by bisection on the sign of the slope."""
 
     def rises(chosen: BoolArray, n: FloatArray) -> BoolArray:
         return terms(chosen, n + 1.0) > terms(chosen, n)

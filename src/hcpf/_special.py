@@ -1,15 +1,18 @@
 """Special functions that keep their digits where the textbook formulas cancel."""
 
+from typing import Any
+
 import numpy as np
 from scipy import special
 
-from hcpf._types import ArrayLike, FloatArray
+from hcpf._types import ArrayLike, ComplexArray, FloatArray
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
+_LOG_2 = float(np.log(2.0))
 
 
 def stirling_error(x: ArrayLike) -> FloatArray:
-    r"""log Γ(x + 1) minus Stirling's x log x - x + log(2πx)/2, for x > 0.
+    r"""Return log Γ(x + 1) minus Stirling's x log x - x + log(2πx)/2, for x > 0.
 
     >>> bool(abs(stirling_error(100.0) - 1 / 1200) < 1e-8)
     True
@@ -24,9 +27,13 @@ def stirling_error(x: ArrayLike) -> FloatArray:
 
 
 def log1p_minus(x: ArrayLike) -> FloatArray:
-    """log(1 + x) - x without cancellation near 0."""
+    """Return log(1 + x) - x without cancellation near 0.
+
+    >>> round(float(log1p_minus(1e-9)) * 1e18, 6)
+    -0.5
+    """
     x = np.asarray(x, dtype=np.float64)
-    t = np.where(np.abs(x) < 0.2, x / (2.0 + x), 0.0)
+    t = np.where(np.abs(x) < 0.2, x / (2.0 + np.maximum(x, -0.2)), 0.0)
     # log((1+t)/(1-t)) = 2 (t + t^3/3 + ...) and x = 2t/(1-t), so the leading x cancels exactly.
     squared = t * t
     tail = np.zeros_like(t)
@@ -38,8 +45,21 @@ def log1p_minus(x: ArrayLike) -> FloatArray:
     return np.where(np.abs(x) < 0.2, near, far)
 
 
+def log_expm1(x: ArrayLike) -> FloatArray:
+    """Return log(e^x - 1) for x > 0, where e^x may overflow."""
+    x = np.asarray(x, dtype=np.float64)
+    return x + np.log(-np.expm1(-x))
+
+
+def log1mexp(x: ArrayLike) -> FloatArray:
+    """Return log(1 - e^x) for x < 0, next to 0 as exact as far below it."""
+    x = np.asarray(x, dtype=np.float64)
+    near, far = np.maximum(x, -_LOG_2), np.minimum(x, -_LOG_2)
+    return np.where(x > -_LOG_2, np.log(-np.expm1(near)), np.log1p(-np.exp(far)))
+
+
 def log_poisson(n: ArrayLike, rate: ArrayLike) -> FloatArray:
-    r"""log of e^-rate rate^n / Γ(n + 1) for n >= 0 (n need not be whole) and rate > 0.
+    r"""Return log of e^-rate rate^n / Γ(n + 1) for n >= 0 (n need not be whole) and rate > 0.
 
     Written through the deviance (Loader 2000), so that it stays exact to the last digits where
     n log(rate), rate and log Γ are all huge and nearly cancel.
@@ -50,17 +70,19 @@ def log_poisson(n: ArrayLike, rate: ArrayLike) -> FloatArray:
     n = np.asarray(n, dtype=np.float64)
     rate = np.asarray(rate, dtype=np.float64)
     safe = np.maximum(n, 1e-300)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+    with np.errstate(over="ignore"):
         relative = (rate - safe) / safe
-        deviance = np.where(
-            relative < 1e6, safe * log1p_minus(relative), safe * np.log(rate / safe) - rate + safe
-        )
+    # Far from n the difference holds no digit of the smaller of the two; nothing cancels there.
+    near = np.abs(relative) < 0.5
+    close = safe * log1p_minus(np.where(near, relative, 0.0))
+    apart = safe * (np.log(rate) - np.log(safe)) - rate + safe
+    deviance = np.where(near, close, apart)
     main = deviance - 0.5 * np.log(safe) - _HALF_LOG_2PI - stirling_error(safe)
     return np.where(n > 0, main, -rate)
 
 
 def log_rising(a: ArrayLike, y: ArrayLike) -> FloatArray:
-    r"""log of Γ(a + y) / Γ(a) for a > 0, y >= 0, exact also where a is much larger than y."""
+    r"""Return log of Γ(a + y) / Γ(a) for a > 0, y >= 0, exact also where a far exceeds y."""
     a = np.asarray(a, dtype=np.float64)
     y = np.asarray(y, dtype=np.float64)
     large = np.maximum(a, 10.0)
@@ -74,3 +96,42 @@ def log_rising(a: ArrayLike, y: ArrayLike) -> FloatArray:
     small = np.minimum(a, 10.0)
     direct = special.gammaln(small + y) - special.gammaln(small)
     return np.where(a >= 10.0, series, direct)
+
+
+def truncated_poisson_moments(rate: ArrayLike) -> tuple[Any, Any]:
+    r"""Return mean and variance of a Poisson given that it is not 0.
+
+    The mean is :math:`\Lambda/(1 - e^{-\Lambda})` and the variance mean times
+    :math:`1 - \Lambda/(e^\Lambda - 1)`, which goes to :math:`\Lambda/2` with the rate.
+    """
+    rate = np.asarray(rate, dtype=np.float64)
+    mean = rate / -np.expm1(-rate)
+    small = np.minimum(rate, 0.1)
+    squared = small * small
+    near = small * (0.5 - small * (1 / 12 - squared * (1 / 720 - squared / 30240)))
+    far = 1.0 + rate - mean
+    return mean, mean * np.where(rate < 0.1, near, far)
+
+
+def log_characteristic_truncated_poisson(rate: ArrayLike, angle: FloatArray) -> ComplexArray:
+    r"""Return log of E[e^{iφ(X-1)}] = (e^z - 1)/z · r/(e^r - 1), z = r e^{iφ}, for X >= 1."""
+    rate = np.asarray(rate, dtype=np.float64)
+    log_turn: ComplexArray = np.asarray(1j * angle, dtype=np.complex128)
+    turn = np.exp(log_turn)
+    # e^z - 1 as such does not cancel at small rates; at large ones, where it overflows, the 1
+    # is too small to count.
+    small = np.minimum(rate, 40.0)
+    near = np.log(np.expm1(small * turn) / np.expm1(small))
+    return np.where(rate < 40.0, near, rate * (turn - 1.0)) - log_turn
+
+
+def log_characteristic_logarithmic(p: ArrayLike, angle: FloatArray) -> ComplexArray:
+    r"""Return log of E[e^{iφ(X-1)}] = log(1 - z)/z · p/log(1 - p), z = p e^{iφ}, for X >= 1."""
+    p = np.asarray(p, dtype=np.float64)
+    z = p * np.exp(1j * angle)
+    # NumPy's complex log1p loses digits near 0, where the series of -log(1-z)/z is short.
+    series = np.zeros_like(z)
+    for power in range(14, -1, -1):
+        series = 1.0 / (power + 1.0) + z * series
+    inner = np.where(p < 0.05, series, -np.log1p(-z) / z)
+    return np.log(inner * (-p / np.log1p(-p)))

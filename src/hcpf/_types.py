@@ -10,4 +10,7 @@ ComplexArray = NDArray[np.complex128]
 IntArray = NDArray[np.integer[Any]]
 BoolArray = NDArray[np.bool_]
 
-__all__ = ["ArrayLike", "BoolArray", "ComplexArray", "FloatArray", "IntArray"]
+Csr = Any
+"""A ``scipy.sparse.csr_array``; scipy's own inferred types say too little to be of use."""
+
+__all__ = ["ArrayLike", "BoolArray", "ComplexArray", "Csr", "FloatArray", "IntArray"]

@@ -4,22 +4,27 @@ Throughout, ``X+`` is the sum of N ~ Poisson(rate) elements, N = 0 meaning that 
 missing, and ``X++`` is X+ given N >= 1: the value of an entry that is observed.
 """
 
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
+from hcpf._mixture import poisson_mixture
 from hcpf._quantile import invert_cdf
 from hcpf._series import sum_over_n
-from hcpf._special import log_poisson
+from hcpf._special import truncated_poisson_moments
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element
-from hcpf.elements.domains import Domain, as_float_array
+from hcpf.elements.domains import Domain, as_float_array, check_not_nan, check_rng
 from hcpf.elements.sampling import truncated_poisson
-from hcpf.errors import InputError
+from hcpf.errors import IncompleteElementError, InputError
 
 _RATE = Domain("finite and 0 or more", lambda x: x >= 0)
-_TINY = 1e-300
+_TINY = 1e-300  # stands in for a rate of 0 where the limit is meant
+_CHUNK = 1 << 14  # entries whose cdf is summed at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,18 +38,18 @@ class _Compound:
         if not isinstance(element, Element):
             raise InputError(f"element must be an Element such as Gamma(2, 1), got {element!r}.")
         if not element.is_complete:
-            raise InputError(f"{element!r} has parameters left out: give them or estimate them.")
+            raise IncompleteElementError(
+                f"{element!r} has parameters left out: give them, or call complete(y) to "
+                "estimate them."
+            )
         object.__setattr__(self, "rate", np.asarray(_RATE.check(type(self).__name__, "rate", rate)))
         object.__setattr__(self, "element", element)
 
-    @property
-    def _missing(self) -> FloatArray:
-        """The probability of N = 0 in this distribution."""
-        raise NotImplementedError
+    # X+ and X++ differ in these: the number N of elements, and what N = 0 means.
 
     @property
-    def _log_normaliser(self) -> FloatArray:
-        """The log of the mass of Poisson(rate) that this distribution covers."""
+    def _log_mass(self) -> FloatArray:
+        """What to take off the log of the sum over n >= 1; infinite where none is ever observed."""
         raise NotImplementedError
 
     @property
@@ -53,6 +58,15 @@ class _Compound:
         raise NotImplementedError
 
     def _draw_counts(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+        raise NotImplementedError
+
+    def _from_observed(self, probability: FloatArray, y: FloatArray) -> FloatArray:
+        """Return the cdf at y, from Pr(N >= 1 and X+ <= y)."""
+        raise NotImplementedError
+
+    @property
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        """The lowest and the highest value."""
         raise NotImplementedError
 
     @cached_property
@@ -74,64 +88,98 @@ class _Compound:
         return np.asarray(mean * self.element.variance + variance * np.square(self.element.mean))
 
     def log_density(self, y: ArrayLike) -> FloatArray:
-        """Log density of observing the value ``y``, summed over n >= 1."""
-        values = self.element.support.check(type(self.element).__name__, y)
-        rate = np.maximum(self.rate, _TINY)
-        found = sum_over_n(self.element, values, rate).log_sum - self._log_normaliser
-        return np.where(self.rate > 0, found, self._log_density_at_zero_rate(values))
+        r"""Log density of observing the value ``y``, summed over n >= 1.
 
-    def _log_density_at_zero_rate(self, y: FloatArray) -> FloatArray:
-        raise NotImplementedError
+        :math:`\log \sum_{n \ge 1} \mathrm{Po}(n \mid \Lambda)\, p(y \mid n)`, for X++ less
+        :math:`\log(1 - e^{-\Lambda})`
+        """
+        values = self.element.support.check(type(self.element).__name__, y)
+        total = sum_over_n(self.element, values, np.maximum(self.rate, _TINY)).log_sum
+        return np.where(self.rate > 0, total, self.element.log_density(values)) - self._log_mass
 
     def cdf(self, y: ArrayLike) -> FloatArray:
-        """Probability of a value of at most ``y``."""
-        points = as_float_array(y, "y")
-        if np.any(np.isnan(points)):
-            raise InputError("cdf: y must not be NaN.")
-        return np.minimum(self._missing * (points >= 0) + self._observed_cdf(points), 1.0)
+        """Probability of a value of at most ``y`` (any real ``y``)."""
+        points = check_not_nan(y, "cdf: y")
+        shape = np.broadcast_shapes(points.shape, self.shape)
+        flat, points = self._flattened(shape), np.broadcast_to(points, shape).ravel()
+        out = np.empty(points.shape)
+        for start in range(0, points.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            with np.errstate(over="ignore"):
+                out[part] = flat._cdf_chunk(points[part], part)
+        return out.reshape(shape)
 
-    def _observed_cdf(self, y: FloatArray) -> FloatArray:
-        """Pr(N >= 1 and value <= y), as a sum over the n that matter."""
-        rate = np.maximum(self.rate, _TINY)
-        reach = 9.0 * np.sqrt(rate) + 20.0
-        first = np.maximum(1.0, np.floor(rate - reach))
-        total = np.zeros(np.broadcast_shapes(y.shape, self.shape))
-        for step in range(int(np.ceil(2.0 * np.max(reach, initial=0.0))) + 1):
-            n = first + step
-            weight = np.exp(log_poisson(n, rate) - self._log_normaliser)
-            total = total + weight * self.element.cdf_unchecked(y, n)
-            if np.all((weight < 1e-18) & (n > rate)):
-                break
-        return total
+    def _cdf_chunk(self, y: FloatArray, index: Any) -> FloatArray:
+        """Return the cdf of the entries of a flat distribution that ``index`` selects."""
+        chosen = self._at(index)
+        element, rate = chosen.element, np.maximum(chosen.rate, _TINY)
+        observed = element.compound_cdf(y, rate)
+        if observed is None:
+            # The cdf at y falls with n over a width of its spread, n being about y / mean.
+            smoothness = element.variance / np.maximum(np.square(element.mean), _TINY)
+            observed = poisson_mixture(
+                rate, lambda pick, n: element.at(pick).cdf_unchecked(y[pick], n), smoothness
+            )
+        return np.clip(chosen._from_observed(observed, y), 0.0, 1.0)
+
+    def _flattened(self, shape: tuple[int, ...]) -> Self:
+        """Broadcast the rates and the array parameters to ``shape``, and flatten them."""
+        return self._like(
+            np.broadcast_to(self.rate, shape).ravel(), self.element.broadcast_to(shape)
+        )
+
+    def _at(self, index: Any) -> Self:
+        return self._like(self.rate[index], self.element.at(index))
+
+    def _like(self, rate: FloatArray, element: Element) -> Self:
+        """Put together checked parts, without a second check."""
+        other = object.__new__(type(self))
+        object.__setattr__(other, "rate", rate)
+        object.__setattr__(other, "element", element)
+        return other
 
     def quantile(self, q: ArrayLike) -> FloatArray:
-        """The smallest value whose cdf is at least ``q``."""
+        """Return the smallest value whose cdf is at least ``q``; the ends of the range at 0, 1."""
         levels = as_float_array(q, "q")
         if not np.all((levels >= 0) & (levels <= 1)):
             raise InputError(f"quantile: q must lie between 0 and 1, got {q!r}.")
         shape = np.broadcast_shapes(levels.shape, self.shape)
-        return invert_cdf(
-            self.cdf,
-            np.broadcast_to(levels, shape),
-            mean=np.broadcast_to(self.mean, shape),
-            spread=np.broadcast_to(np.sqrt(self.variance), shape),
-            support=self.element.support,
-            mass_at_zero=np.broadcast_to(self._missing, shape),
+        flat, levels = self._flattened(shape), np.broadcast_to(levels, shape)
+        lowest, highest = self._ends
+        found = invert_cdf(
+            lambda y, index: flat._at(index).cdf(y),
+            np.clip(levels, 1e-300, np.nextafter(1.0, 0.0)).ravel(),
+            mean=np.broadcast_to(self.mean, shape).ravel(),
+            spread=np.broadcast_to(np.sqrt(self.variance), shape).ravel(),
+            discrete=self.element.support.discrete,
         )
+        return np.where(levels <= 0, lowest, np.where(levels >= 1, highest, found.reshape(shape)))
 
     def interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
-        """The equal-tailed interval that holds a share ``level`` of the distribution."""
-        if not 0 < level < 1:
+        """Return the equal-tailed interval that holds a share ``level`` of the distribution."""
+        share = as_float_array(level, "level")
+        if share.ndim or not 0 < share < 1:
             raise InputError(f"interval: level must lie strictly between 0 and 1, got {level!r}.")
-        tail = 0.5 * (1.0 - level)
+        tail = 0.5 * (1.0 - float(share))
         return self.quantile(tail), self.quantile(1.0 - tail)
 
     def sample(
-        self, size: int | tuple[int, ...] | None = None, *, rng: np.random.Generator
+        self, size: int | Sequence[int] | None = None, *, rng: np.random.Generator
     ) -> FloatArray:
         """Draw values; ``size`` comes before the shape of the rates."""
-        lead = () if size is None else (size,) if isinstance(size, int) else tuple(size)
-        return self.element.sample(self._draw_counts(lead + self.shape, rng), rng)
+        shape = _as_shape(size) + self.shape
+        return self.element.sample(self._draw_counts(shape, check_rng(rng)), rng)
+
+
+def _as_shape(size: int | Sequence[int] | None) -> tuple[int, ...]:
+    try:
+        shape = () if size is None else tuple(size) if isinstance(size, Sequence) else (size,)
+        shape = tuple(map(operator.index, shape))
+    except TypeError:
+        shape = (-1,)
+    if any(length < 0 for length in shape):
+        raise InputError(f"sample: size must be whole numbers, 0 or more, got {size!r}.")
+    return shape
 
 
 class CompoundPoisson(_Compound):
@@ -153,7 +201,7 @@ class CompoundPoisson(_Compound):
     >>> round(float(spend.mean_observed), 2)    # of those who buy
     42.03
     >>> [round(float(x), 1) for x in spend.observed.interval(0.9)]
-    [7.3, 99.6]
+    [7.3, 101.1]
     """
 
     @property
@@ -181,12 +229,8 @@ class CompoundPoisson(_Compound):
         return self.observed.log_density(y)
 
     @property
-    def _missing(self) -> FloatArray:
-        return np.exp(-self.rate)
-
-    @property
-    def _log_normaliser(self) -> FloatArray:
-        return np.zeros(())
+    def _log_mass(self) -> FloatArray:
+        return np.where(self.rate > 0, 0.0, np.inf)
 
     @property
     def _count_moments(self) -> tuple[FloatArray, FloatArray]:
@@ -195,8 +239,14 @@ class CompoundPoisson(_Compound):
     def _draw_counts(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
         return rng.poisson(np.broadcast_to(self.rate, shape)).astype(np.float64)
 
-    def _log_density_at_zero_rate(self, y: FloatArray) -> FloatArray:
-        return np.full(y.shape, -np.inf)
+    def _from_observed(self, probability: FloatArray, y: FloatArray) -> FloatArray:
+        return np.exp(-self.rate) * (y >= 0) + np.where(self.rate > 0, probability, 0.0)
+
+    @property
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        ever = self.rate > 0
+        lowest = min(self.element.support.lowest, 0.0)
+        return np.where(ever, lowest, 0.0), np.where(ever, np.inf, 0.0)
 
 
 class ObservedCompoundPoisson(_Compound):
@@ -206,21 +256,20 @@ class ObservedCompoundPoisson(_Compound):
     """
 
     @property
-    def _missing(self) -> FloatArray:
-        return np.zeros(())
-
-    @property
-    def _log_normaliser(self) -> FloatArray:
-        return np.log(-np.expm1(-np.maximum(self.rate, _TINY)))
+    def _log_mass(self) -> FloatArray:
+        return np.where(self.rate > 0, np.log(-np.expm1(-np.maximum(self.rate, _TINY))), 0.0)
 
     @property
     def _count_moments(self) -> tuple[FloatArray, FloatArray]:
-        rate = np.maximum(self.rate, _TINY)
-        mean = rate / -np.expm1(-rate)
-        return mean, np.maximum(mean * (1.0 + rate - mean), 0.0)
+        return truncated_poisson_moments(np.maximum(self.rate, _TINY))
 
     def _draw_counts(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
         return truncated_poisson(np.broadcast_to(np.maximum(self.rate, _TINY), shape), rng)
 
-    def _log_density_at_zero_rate(self, y: FloatArray) -> FloatArray:
-        return self.element.log_density_unchecked(y, np.ones(()))
+    def _from_observed(self, probability: FloatArray, y: FloatArray) -> FloatArray:
+        return probability / -np.expm1(-np.maximum(self.rate, _TINY))
+
+    @property
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        highest = np.where(self.rate > 0, np.inf, self.element.highest)
+        return np.asarray(self.element.support.lowest), highest

@@ -27,3 +27,11 @@ class IncompleteElementError(HcpfError, AttributeError):
 
 class MissingDependencyError(HcpfError, ImportError):
     """An optional package is needed for this call."""
+
+
+class NotFittedError(HcpfError, AttributeError):
+    """A model was asked for something that only a fitted one has."""
+
+
+class CheckpointError(HcpfError):
+    """A checkpoint cannot be read, written, or belongs to another run."""

@@ -1,16 +1,27 @@
 """The contract of an element distribution: an additive exponential dispersion model."""
 
+import copy
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
 from hcpf._types import ArrayLike, FloatArray
-from hcpf.elements.domains import Domain, Support, check_counts
-from hcpf.errors import IncompleteElementError, InputError, ParameterError
+from hcpf.elements.domains import (
+    Domain,
+    Support,
+    as_float_array,
+    check_counts,
+    check_not_nan,
+    check_rng,
+)
+from hcpf.errors import EstimationError, IncompleteElementError, InputError, ParameterError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Parameter = float | FloatArray
 
@@ -52,6 +63,10 @@ class Element(ABC):
     name: ClassVar[str]
     acronym: ClassVar[str]
     support: ClassVar[Support]
+    mean_parameter: ClassVar[str | None] = None
+    """The parameter that follows from the mean at a given kappa; None if inference leaves it."""
+    dispersion_parameter: ClassVar[str | None] = None
+    """The continuous parameter that sets kappa; None where kappa is fixed."""
 
     mean: Any
     r"""The mean of one element, :math:`\kappa\Psi'(\theta)`: a parameter or a property."""
@@ -59,7 +74,7 @@ class Element(ABC):
     r"""The variance of one element, :math:`\kappa\Psi''(\theta)`: a parameter or a property."""
 
     def __post_init__(self) -> None:
-        for name, domain in self._domains().items():
+        for name, domain in self.domains().items():
             value = self.__dict__[name]
             if value is None:
                 object.__delattr__(self, name)
@@ -69,23 +84,28 @@ class Element(ABC):
     # -- parameters ---------------------------------------------------------------------------
 
     @classmethod
-    def _domains(cls) -> dict[str, Domain]:
-        return {f.name: f.metadata["domain"] for f in dataclasses.fields(cls)}
+    def domains(cls) -> dict[str, Domain]:
+        """Where each parameter must lie, by name."""
+        declared = cast("type[DataclassInstance]", cls)
+        return {f.name: f.metadata["domain"] for f in dataclasses.fields(declared)}
 
     @property
     def parameters(self) -> dict[str, Parameter]:
         """The parameters that are set, by name."""
-        return {name: self.__dict__[name] for name in self._domains() if name in self.__dict__}
+        return {name: self.__dict__[name] for name in self.domains() if name in self.__dict__}
 
     @property
     def is_complete(self) -> bool:
         """Whether every parameter is set."""
-        return len(self.parameters) == len(self._domains())
+        return len(self.parameters) == len(self.domains())
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("_") and name in type(self)._domains():
+        # Python also comes here when a property, such as theta, met a parameter that is not set.
+        missing = [key for key in self.domains() if key not in self.__dict__]
+        if missing and (name in missing or hasattr(type(self), name)):
             raise IncompleteElementError(
-                f"{self!r} has no {name} yet: give one, or call complete(y) to estimate it."
+                f"{self!r} has no {' and no '.join(missing)} yet: give it, or call complete(y) to "
+                "estimate it."
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -93,7 +113,7 @@ class Element(ABC):
         given = self.parameters
         shown = (
             f"{name}={_show(given[name])}" if name in given else f"{name}=?"
-            for name in self._domains()
+            for name in self.domains()
         )
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -106,20 +126,39 @@ class Element(ABC):
         )
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        # Numbers that are equal hash alike (0.0 and -0.0 too); arrays count by their shape only.
+        return hash((type(self), *((k, np.shape(v) or v) for k, v in self.parameters.items())))
 
     def replace(self, **changes: Parameter | None) -> Self:
         """Return the same element with some parameters changed (None leaves one out)."""
-        unknown = changes.keys() - self._domains().keys()
-        if unknown:
-            raise ParameterError(f"{type(self).__name__} has no parameter {sorted(unknown)[0]!r}.")
+        self._refuse_unknown(changes)
         return type(self)(**{**self.parameters, **changes})
+
+    @classmethod
+    def _refuse_unknown(cls, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in cls.domains():
+                known = ", ".join(cls.domains()) or "none at all"
+                raise ParameterError(f"{cls.__name__} has no parameter {name!r}; it has {known}.")
 
     def at(self, index: Any) -> Self:
         """Select from array parameters as from the values they broadcast with."""
-        if all(np.ndim(value) == 0 for value in self.parameters.values()):
+        chosen = {k: v[index] for k, v in self.parameters.items() if isinstance(v, np.ndarray)}
+        return self._with(chosen)
+
+    def broadcast_to(self, shape: tuple[int, ...]) -> Self:
+        """Broadcast array parameters to ``shape`` and flatten them; numbers stay numbers."""
+        varying = {k: v for k, v in self.parameters.items() if isinstance(v, np.ndarray)}
+        return self._with({k: np.broadcast_to(v, shape).ravel() for k, v in varying.items()})
+
+    def _with(self, arrays: dict[str, FloatArray]) -> Self:
+        """Put arrays taken from checked parameters in their place, without a second check."""
+        if not arrays:
             return self
-        return self.replace(**{k: v[index] if np.ndim(v) else v for k, v in self.parameters.items()})  # pyright: ignore[reportIndexIssue]
+        other = copy.copy(self)
+        for name, array in arrays.items():
+            object.__setattr__(other, name, array)
+        return other
 
     # -- the exponential dispersion model -----------------------------------------------------
 
@@ -135,11 +174,11 @@ class Element(ABC):
 
     @abstractmethod
     def log_partition(self, theta: ArrayLike) -> FloatArray:
-        r"""The base log-partition :math:`\Psi(\theta)`."""
+        r"""Return the base log-partition :math:`\Psi(\theta)`."""
 
     @abstractmethod
     def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
-        r"""The log base measure :math:`\log h(y, \kappa)`."""
+        r"""Return the log base measure :math:`\log h(y, \kappa)`."""
 
     @abstractmethod
     def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -152,20 +191,24 @@ class Element(ABC):
 
         :math:`\log p(y \mid n) = y\theta - n\kappa\Psi(\theta) + \log h(y, n\kappa)`
         """
-        y = self.support.check(type(self).__name__, y)
-        return self.log_density_unchecked(y, check_counts(n))
+        values, counts = self.support.check(type(self).__name__, y), check_counts(n)
+        with np.errstate(over="ignore"):  # a value too far out has density 0
+            return self.log_density_unchecked(values, counts)
 
     def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
-        """``log_density`` without input checks; elements override it to keep more digits."""
+        """``log_density`` without input checks; elements override it to keep more digits.
+
+        Far outside the range of the values it may overflow to -inf: callers do not warn of that.
+        """
         theta, kappa = self.theta, self.kappa
-        return y * theta - n * kappa * self.log_partition(theta) + self.log_base_measure(y, n * kappa)
+        normaliser = n * kappa * self.log_partition(theta)
+        return y * theta - normaliser + self.log_base_measure(y, n * kappa)
 
     def cdf(self, y: ArrayLike, n: ArrayLike = 1) -> FloatArray:
         """Probability that the sum of ``n`` elements is at most ``y`` (any real ``y``)."""
-        y = np.asarray(y, dtype=np.float64)
-        if np.any(np.isnan(y)):
-            raise InputError("cdf: y must not be NaN.")
-        return self.cdf_unchecked(y, check_counts(n))
+        points, counts = check_not_nan(y, "cdf: y"), check_counts(n)
+        with np.errstate(over="ignore"):
+            return self.cdf_unchecked(points, counts)
 
     def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         """``cdf`` without input checks; by default the running sum of the masses."""
@@ -177,22 +220,31 @@ class Element(ABC):
 
         return summed_cdf(self, y, n)
 
+    def masses(self, values: FloatArray, n: float) -> FloatArray:
+        """Masses of the sum of n elements on consecutive whole numbers that hold all of it."""
+        return np.exp(self.log_density_unchecked(values, np.full(values.shape, n)))
+
+    def compound_cdf(self, y: FloatArray, rate: FloatArray) -> FloatArray | None:
+        """Pr(N >= 1 and X+ <= y) for flat arrays, where X+ has a form of its own; else None."""
+        return None
+
     def sample(self, n: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """Draw one sum of n elements for each entry of ``n``; where n is 0 the sum is 0."""
-        counts = np.asarray(n, dtype=np.float64)
-        present = counts > 0
-        out = np.zeros(np.broadcast_shapes(counts.shape, *map(np.shape, self.parameters.values())))
-        counts = np.broadcast_to(counts, out.shape)
-        present = counts > 0
+        check_rng(rng)
+        counts = as_float_array(n, "n, the number of summed elements,")
+        shape = np.broadcast_shapes(counts.shape, *map(np.shape, self.parameters.values()))
+        flat = np.broadcast_to(counts, shape).ravel()
+        present = flat != 0
+        out = np.zeros(flat.shape)
         if np.any(present):
-            broadcast = self.replace(
-                **{
-                    k: np.broadcast_to(v, out.shape) if np.ndim(v) else v
-                    for k, v in self.parameters.items()
-                }
-            )
-            out[present] = broadcast.at(present).draw(check_counts(counts[present]), rng)
-        return out
+            chosen = self.broadcast_to(shape).at(present)
+            out[present] = chosen.draw(check_counts(flat[present]), rng)
+        return out.reshape(shape)
+
+    @property
+    def highest(self) -> Parameter:
+        """The largest value that one element can take, infinite for most."""
+        return np.inf
 
     @property
     def log_prob_zero(self) -> Parameter:
@@ -202,7 +254,7 @@ class Element(ABC):
         return self.log_density_unchecked(np.zeros(()), np.ones(()))
 
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The least and the largest n (infinite where unbounded) that can give the value y."""
+        """Return the least and the largest n (infinite: unbounded) that can give the value y."""
         return np.ones_like(y), np.full_like(y, np.inf)
 
     @property
@@ -216,7 +268,12 @@ class Element(ABC):
 
     @classmethod
     def estimate(cls, y: ArrayLike, **given: Parameter) -> Self:
-        """Maximum-likelihood element for the values ``y``; parameters in ``given`` stay fixed."""
+        """Maximum-likelihood element for the values ``y``; parameters in ``given`` stay fixed.
+
+        Where the likelihood has no maximum inside the domain the result is the limit that the
+        element's ``maximise_likelihood`` documents, or an EstimationError.
+        """
+        cls._refuse_unknown(given)
         partial = cls(**given)
         for name, value in partial.parameters.items():
             if np.ndim(value):
@@ -224,11 +281,27 @@ class Element(ABC):
         values = cls.support.check(cls.__name__, y).ravel()
         if values.size == 0:
             raise InputError(f"{cls.__name__} cannot be estimated from no values at all.")
-        return partial if partial.is_complete else partial.maximise_likelihood(values)
+        if partial.is_complete:
+            return partial
+        try:
+            with np.errstate(over="raise", divide="raise", invalid="raise"):
+                return partial.maximise_likelihood(values)
+        except ArithmeticError:
+            raise EstimationError(
+                f"{cls.__name__} cannot be estimated: values between {values.min():g} and "
+                f"{values.max():g} leave the range of double precision. Rescale them."
+            ) from None
 
     def complete(self, y: ArrayLike) -> Self:
         """Estimate the parameters that were left out from ``y``, keeping those that are set."""
         return self if self.is_complete else type(self).estimate(y, **self.parameters)
+
+    def with_mean(self, mean: float) -> Self:
+        r"""Solve :math:`\kappa\Psi'(\theta)` = mean for theta, with kappa as it is."""
+        if self.mean_parameter is None:
+            return self
+        # At a given kappa the likelihood depends on the values through their mean alone.
+        return self.replace(**{self.mean_parameter: None}).maximise_likelihood(np.array([mean]))
 
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Estimate the missing parameters from checked values; by default by numeric search."""

@@ -6,11 +6,11 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._special import log_rising
+from hcpf._special import log1p_minus, log_rising
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.domains import COUNTS, POSITIVE_INTEGER, SMALLEST, UNIT_INTERVAL
-from hcpf.elements.search import maximise_over_integers
+from hcpf.elements.search import last_rise
 from hcpf.errors import ParameterError
 
 
@@ -27,45 +27,50 @@ class Binomial(Element):
     name = "binomial"
     acronym = "BI"
     support = COUNTS
+    mean_parameter = "probability"
 
     @property
-    def theta(self) -> Parameter:  # noqa: D102
+    def theta(self) -> Parameter:
         return special.logit(self.probability)
 
     @property
-    def kappa(self) -> Parameter:  # noqa: D102
+    def kappa(self) -> Parameter:
         return self.trials
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_partition(self, theta: ArrayLike) -> FloatArray:
         return np.logaddexp(0.0, np.asarray(theta, dtype=np.float64))
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
         return log_choose(np.asarray(kappa, dtype=np.float64), np.asarray(y, dtype=np.float64))
 
     @property
-    def mean(self) -> Parameter:  # noqa: D102
+    def mean(self) -> Parameter:
         return self.trials * self.probability
 
     @property
-    def variance(self) -> Parameter:  # noqa: D102
+    def variance(self) -> Parameter:
         return self.trials * self.probability * (1.0 - self.probability)
 
-    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         total, p = n * self.trials, self.probability
         fails = np.maximum(total - y, 0.0)
         return log_choose(total, y) + y * np.log(p) + fails * np.log1p(-p)
 
-    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         total = n * self.trials
         whole = np.clip(np.floor(y), 0.0, total - 1.0)
         inside = special.betainc(total - whole, whole + 1.0, 1.0 - self.probability)
         return np.where(y < 0, 0.0, np.where(y >= total, 1.0, inside))
 
-    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: D102
+    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         return rng.binomial((n * self.trials).astype(np.int64), self.probability).astype(np.float64)
 
-    def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+    def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.maximum(1.0, np.ceil(y / self.trials)), np.full_like(y, np.inf)
+
+    @property
+    def highest(self) -> Parameter:
+        return self.trials
 
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Maximum likelihood with at least as many trials as the largest value.
@@ -75,33 +80,47 @@ class Binomial(Element):
         from the edge.
         """
         given = self.parameters
-        largest, mean = max(float(y.max()), 1.0), float(y.mean())
-        if "trials" in given:
-            trials = float(given["trials"])
-            if trials < largest:
-                raise ParameterError(
-                    f"Binomial: trials={trials:g} is below the largest value {largest:g}; give at "
-                    f"least {largest:g}, or leave trials out."
-                )
-        else:
-            values, counts = np.unique(y, return_counts=True)
-
-            def likelihood(trials: int) -> float:
-                p = given.get("probability", _inside_unit(mean / trials))
-                element = Binomial(trials=trials, probability=p)
-                return float(counts @ element.log_density_unchecked(values, np.ones_like(values)))
-
-            trials = maximise_over_integers(likelihood, int(largest), 1000 * int(largest))
-        return self.replace(
-            trials=trials, probability=given.get("probability", _inside_unit(mean / trials))
-        )
+        largest = max(float(y.max()), 1.0)
+        trials = float(given.get("trials", 0.0)) or _best_trials(y, given.get("probability"))
+        if trials < largest:
+            raise ParameterError(
+                f"Binomial: trials={trials:g} is below the largest value {largest:g}; give at "
+                f"least {largest:g}, or leave trials out."
+            )
+        p = min(max(float(y.mean()) / trials, SMALLEST), 1.0 - SMALLEST)
+        return self.replace(trials=trials, probability=given.get("probability", p))
 
 
 def log_choose(total: FloatArray, y: FloatArray) -> FloatArray:
-    """log C(total, y), -inf where y exceeds the total."""
+    """Return log C(total, y), -inf where y exceeds the total."""
     rest = np.maximum(total - y, 0.0)
     return np.where(y <= total, log_rising(rest + 1.0, y) - special.gammaln(y + 1.0), -np.inf)
 
 
-def _inside_unit(p: float) -> float:
-    return min(max(p, SMALLEST), 1.0 - SMALLEST)
+def _best_trials(y: FloatArray, probability: Parameter | None) -> int:
+    """Find the number of trials with the largest likelihood, profiled over p unless that is given.
+
+    The likelihood is unimodal in the trials (Levin & Reeds 1977). Far out it is so flat that what
+    one more trial gains has to be computed as such, not as a difference of two likelihoods.
+    """
+    values, counts = np.unique(y, return_counts=True)
+    mean, largest = float(y.mean()), max(int(y.max()), 1)
+
+    def profile_rises(trials: int) -> bool:
+        spread = log1p_minus((mean - values) / (trials + 1.0 - mean))
+        return _curvature(trials - mean) - _curvature(trials) > float(counts @ spread) / y.size
+
+    if probability is None:
+        return last_rise(profile_rises, largest, 1000 * largest)
+    log_fail = float(np.log1p(-probability))
+
+    def rises(trials: int) -> bool:
+        return float(counts @ np.log1p(-values / (trials + 1.0))) / y.size < log_fail
+
+    # Beyond largest / p even the largest value would rather have fewer trials.
+    return last_rise(rises, largest, int(np.ceil(largest / probability)))
+
+
+def _curvature(x: float) -> float:
+    """Return x log(1 + 1/x) - 1, which goes to -1/(2x)."""
+    return x * float(log1p_minus(1.0 / x)) if x > 0 else -1.0

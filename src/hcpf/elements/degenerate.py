@@ -22,34 +22,38 @@ class Degenerate(Element):
     support = POSITIVE_COUNTS
 
     @property
-    def theta(self) -> Parameter:  # noqa: D102
+    def theta(self) -> Parameter:
         return 0.0
 
     @property
-    def kappa(self) -> Parameter:  # noqa: D102
+    def kappa(self) -> Parameter:
         return 1.0
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_partition(self, theta: ArrayLike) -> FloatArray:
         return np.asarray(theta, dtype=np.float64)
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
         return np.where(np.equal(y, kappa), 0.0, -np.inf)
 
     @property
-    def mean(self) -> Parameter:  # noqa: D102
+    def mean(self) -> Parameter:
         return 1.0
 
     @property
-    def variance(self) -> Parameter:  # noqa: D102
+    def variance(self) -> Parameter:
         return 0.0
 
-    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+    @property
+    def highest(self) -> Parameter:
+        return 1.0
+
+    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         return np.where(y >= n, 1.0, 0.0)
 
-    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: D102
+    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         return n.astype(np.float64)
 
-    def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+    def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return y, y
 
     def maximise_likelihood(self, y: FloatArray) -> Self:

@@ -8,6 +8,11 @@ import numpy as np
 from hcpf._types import ArrayLike, BoolArray, FloatArray
 from hcpf.errors import InputError, ParameterError, SupportError
 
+SMALLEST = 1e-9
+"""The documented limit of an estimate that would otherwise lie on the edge of its domain."""
+
+_BELOW_ONE = float(np.nextafter(1.0, 0.0))
+
 
 def _is_integer(x: FloatArray) -> BoolArray:
     return x == np.floor(x)
@@ -21,11 +26,21 @@ class Domain:
     contains: Callable[[FloatArray], BoolArray]
 
     def check(self, owner: str, name: str, value: ArrayLike) -> float | FloatArray:
-        """Return ``value`` as float64, or raise a ParameterError that names it."""
+        """Return ``value`` as float64, or raise a ParameterError that names it.
+
+        Arrays are copied and made read-only, so that what was checked stays as it was.
+        """
         array = as_float_array(value, f"{owner}'s {name}")
-        if not np.all(np.isfinite(array) & self.contains(array)):
-            raise ParameterError(f"{owner}: {name} must be {self.description}, got {value!r}.")
-        return float(array) if array.ndim == 0 else array
+        bad = ~(np.isfinite(array) & self.contains(array))
+        if np.any(bad):
+            raise ParameterError(
+                f"{owner}: {name} must be {self.description}, got {_first(array, bad)}."
+            )
+        if array.ndim == 0:
+            return float(array)
+        array = array.copy()
+        array.flags.writeable = False
+        return array
 
 
 REAL = Domain("a finite number", np.isfinite)
@@ -53,12 +68,10 @@ class Support:
         array = as_float_array(y, f"the values for {owner}")
         bad = ~(np.isfinite(array) & self.contains(array))
         if np.any(bad):
-            where = np.unravel_index(int(np.argmax(bad)), array.shape)
-            place = "" if array.ndim == 0 else f" at position {', '.join(map(str, where))}"
             count = int(bad.sum())
             more = f" ({count} such values in all)" if count > 1 else ""
             raise SupportError(
-                f"{owner} takes {self.description}, but the value{place} is {array[where]:g}{more}. "
+                f"{owner} takes {self.description}, but a value is {_first(array, bad)}{more}. "
                 "Choose an element whose support fits, or remove or transform these values."
             )
         return array
@@ -76,20 +89,51 @@ def as_float_array(value: ArrayLike, what: str) -> FloatArray:
     """Convert to float64 or raise an InputError that says what could not be read."""
     try:
         array = np.asarray(value)
-        if array.dtype.kind not in "buif":
-            array = array.astype(np.float64)
+        # Objects may be Decimals or Fractions; None and text must not pass as NaN or as numbers.
+        readable = array.dtype.kind in "buif" or (
+            array.dtype.kind == "O" and not any(x is None or isinstance(x, str) for x in array.flat)
+        )
+        if not readable:
+            raise TypeError(f"{array.dtype} is no kind of number")
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} must be numbers, got {type(value).__name__}: {error}.") from None
 
 
-def check_counts(n: ArrayLike) -> FloatArray:
-    """Return the numbers of summed elements ``n`` (each at least 1) as float64."""
-    array = as_float_array(n, "n, the number of summed elements,")
-    if not np.all(np.isfinite(array) & POSITIVE_INTEGER.contains(array)):
-        raise InputError("n, the number of summed elements, must be whole numbers, 1 or more.")
+def check_not_nan(value: ArrayLike, what: str) -> FloatArray:
+    """Return ``value`` as float64, infinities allowed, or raise an InputError."""
+    array = as_float_array(value, what)
+    if np.any(np.isnan(array)):
+        raise InputError(f"{what} must not be NaN.")
     return array
 
 
-SMALLEST = 1e-9
-"""The documented limit of an estimate that would otherwise lie on the edge of its domain."""
+def check_counts(n: ArrayLike) -> FloatArray:
+    """Return the numbers of summed elements ``n`` (each at least 1) as float64."""
+    array = as_float_array(n, "n, the number of summed elements,")
+    bad = ~(np.isfinite(array) & POSITIVE_INTEGER.contains(array))
+    if np.any(bad):
+        raise InputError(
+            f"n, the number of summed elements, must be {POSITIVE_INTEGER.description}, "
+            f"got {_first(array, bad)}."
+        )
+    return array
+
+
+def check_rng(rng: np.random.Generator) -> np.random.Generator:
+    """Return ``rng`` if it is a Generator, or raise an InputError that says how to make one."""
+    if not isinstance(rng, np.random.Generator):
+        raise InputError(f"rng must be a Generator such as np.random.default_rng(0), got {rng!r}.")
+    return rng
+
+
+def inside_unit(p: float) -> float:
+    """Move an estimated probability off the edges: to 1e-9, or to the last double below 1."""
+    return min(max(p, SMALLEST), _BELOW_ONE)
+
+
+def _first(array: FloatArray, bad: BoolArray) -> str:
+    """Show the first bad value of an array, and say where it stands."""
+    where = np.unravel_index(int(np.argmax(bad)), array.shape)
+    place = "" if array.ndim == 0 else f" at position {', '.join(map(str, where))}"
+    return f"{array[where]:g}{place}"

@@ -1,16 +1,16 @@
 """The gamma element, for positive continuous responses such as money or hours."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from hcpf._special import log1p_minus, log_poisson
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
 from hcpf.elements.domains import POSITIVE, POSITIVE_REALS
+from hcpf.elements.search import root
 from hcpf.errors import EstimationError
 
 
@@ -27,35 +27,37 @@ class Gamma(Element):
     name = "gamma"
     acronym = "GA"
     support = POSITIVE_REALS
+    mean_parameter = "rate"
+    dispersion_parameter = "shape"
 
     @property
-    def theta(self) -> Parameter:  # noqa: D102
+    def theta(self) -> Parameter:
         return -self.rate
 
     @property
-    def kappa(self) -> Parameter:  # noqa: D102
+    def kappa(self) -> Parameter:
         return self.shape
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_partition(self, theta: ArrayLike) -> FloatArray:
         return -np.log(-np.asarray(theta, dtype=np.float64))
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
         kappa = np.asarray(kappa, dtype=np.float64)
         return (kappa - 1.0) * np.log(y) - special.gammaln(kappa)
 
     @property
-    def mean(self) -> Parameter:  # noqa: D102
+    def mean(self) -> Parameter:
         return self.shape / self.rate
 
     @property
-    def variance(self) -> Parameter:  # noqa: D102
+    def variance(self) -> Parameter:
         return self.shape / (self.rate * self.rate)
 
-    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         shape = n * self.shape
         return np.log(shape / y) + log_poisson(shape, self.rate * y)
 
-    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         return special.gammainc(n * self.shape, self.rate * np.maximum(y, 0.0))
 
     def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -63,7 +65,7 @@ class Gamma(Element):
         return np.maximum(rng.gamma(n * self.shape) / self.rate, np.finfo(np.float64).tiny)
 
     @property
-    def form(self) -> Separable:  # noqa: D102
+    def form(self) -> Separable:
         a, b = self.shape, self.rate
         return Separable(
             c=lambda y: -np.log(y) - b * y,
@@ -73,22 +75,21 @@ class Gamma(Element):
         )
 
     def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Maximum likelihood; all values equal is an error (the shape would be infinite)."""
+        """Maximum likelihood; values that are all equal are an error (an infinite shape)."""
         given = self.parameters
         mean = float(y.mean())
         if "rate" in given:
-            # The score in the shape: psi(a) = log b + mean log y.
-            target = float(np.log(given["rate"]) + np.mean(np.log(y)))
-            return self.replace(shape=_root_of_log(lambda a: float(special.psi(a)) - target))
+            return self.replace(shape=_inverse_digamma(float(np.mean(np.log(given["rate"] * y)))))
         if "shape" in given:
             return self.replace(rate=given["shape"] / mean)
         gap = -float(np.mean(log1p_minus(y / mean - 1.0)))  # log mean - mean log
         if not gap > 1e-14:
             raise EstimationError(
-                f"All values equal {y[0]:g}: the gamma's shape would be infinite. Give shape=..., "
-                "or use an element for counts."
+                f"All values are next to {mean:g}: the gamma's shape would be infinite. Give "
+                "shape=..., or use an element for counts."
             )
-        shape = _root_of_log(lambda a: gap - _log_minus_digamma(a))
+        # 1/(2a) < log a - psi(a) < 1/a bracket the root.
+        shape = root(lambda a: _log_minus_digamma(a) / gap - 1.0, 0.5 / gap, 1.0 / gap)
         return self.replace(shape=shape, rate=shape / mean)
 
 
@@ -98,7 +99,7 @@ def _log_minus_digamma(a: float) -> float:
     return float(np.log(a) - special.psi(a))
 
 
-def _root_of_log(increasing: Callable[[float], float]) -> float:
-    """The positive root of an increasing function, searched over 32 orders of magnitude."""
-    root = optimize.brentq(lambda t: increasing(float(np.exp(t))), -37.0, 37.0, xtol=1e-13, rtol=1e-14)
-    return float(np.exp(root))
+def _inverse_digamma(target: float) -> float:
+    """Solve psi(a) = t for a, between bounds that come from log(a - 1/2) < psi(a) < log a."""
+    low = max(float(np.exp(target)), 1.0 / (2.0 + abs(target)))
+    return root(lambda a: float(special.psi(a)) - target, low, float(np.exp(target)) + 0.5)

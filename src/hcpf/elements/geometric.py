@@ -6,10 +6,11 @@ from typing import Self
 import numpy as np
 from scipy import special
 
+from hcpf._special import log1mexp
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.binomial import log_choose
-from hcpf.elements.domains import POSITIVE_COUNTS, SMALLEST, UNIT_INTERVAL
+from hcpf.elements.domains import POSITIVE_COUNTS, UNIT_INTERVAL, inside_unit
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,46 +26,47 @@ class Geometric(Element):
     name = "geometric"
     acronym = "GEO"
     support = POSITIVE_COUNTS
+    mean_parameter = "probability"
 
     @property
-    def theta(self) -> Parameter:  # noqa: D102
+    def theta(self) -> Parameter:
         return np.log(self.probability)
 
     @property
-    def kappa(self) -> Parameter:  # noqa: D102
+    def kappa(self) -> Parameter:
         return 1.0
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_partition(self, theta: ArrayLike) -> FloatArray:
         theta = np.asarray(theta, dtype=np.float64)
-        return theta - np.log(-np.expm1(theta))
+        return theta - log1mexp(theta)
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
         y, kappa = np.asarray(y, dtype=np.float64), np.asarray(kappa, dtype=np.float64)
         return log_choose(y - 1.0, kappa - 1.0)
 
     @property
-    def mean(self) -> Parameter:  # noqa: D102
+    def mean(self) -> Parameter:
         return 1.0 / (1.0 - self.probability)
 
     @property
-    def variance(self) -> Parameter:  # noqa: D102
+    def variance(self) -> Parameter:
         return self.probability / np.square(1.0 - self.probability)
 
-    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         p, further = self.probability, np.maximum(y - n, 0.0)
         return log_choose(y - 1.0, n - 1.0) + further * np.log(p) + n * np.log1p(-p)
 
-    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         further = np.floor(np.maximum(y - n, 0.0))
         return np.where(y >= n, special.betainc(n, further + 1.0, 1.0 - self.probability), 0.0)
 
-    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: D102
+    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         return n + rng.negative_binomial(n, 1.0 - self.probability)
 
-    def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+    def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(y), y
 
     def maximise_likelihood(self, y: FloatArray) -> Self:
-        """p = 1 - 1/mean; all values 1 gives the smallest probability allowed, 1e-9."""
+        """Solve mean = 1/(1 - p); all values 1 gives the smallest probability allowed, 1e-9."""
         mean = float(y.mean())
-        return self.replace(probability=max((mean - 1.0) / mean, SMALLEST))
+        return self.replace(probability=inside_unit((mean - 1.0) / mean))

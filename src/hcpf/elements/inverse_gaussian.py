@@ -25,56 +25,59 @@ class InverseGaussian(Element):
     name = "inverse_gaussian"
     acronym = "IG"
     support = POSITIVE_REALS
+    mean_parameter = "mean"
+    dispersion_parameter = "shape"
 
     @property
-    def theta(self) -> Parameter:  # noqa: D102
+    def theta(self) -> Parameter:
         return -self.shape / (2.0 * self.mean * self.mean)
 
     @property
-    def kappa(self) -> Parameter:  # noqa: D102
+    def kappa(self) -> Parameter:
         return self.shape**0.5
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_partition(self, theta: ArrayLike) -> FloatArray:
         return -np.sqrt(-2.0 * np.asarray(theta, dtype=np.float64))
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
         y, kappa = np.asarray(y, dtype=np.float64), np.asarray(kappa, dtype=np.float64)
-        return np.log(kappa) - 0.5 * np.log(2.0 * np.pi * y**3) - kappa * kappa / (2.0 * y)
+        front = np.log(kappa) - 0.5 * np.log(2.0 * np.pi) - 1.5 * np.log(y)
+        return front - kappa * kappa / (2.0 * y)
 
     @property
-    def variance(self) -> Parameter:  # noqa: D102
+    def variance(self) -> Parameter:
         return self.mean**3 / self.shape
 
-    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         m, shape = self.mean, self.shape
         deviation = np.square((y - n * m) / m) / y
         front = np.log(n) + 0.5 * np.log(shape / (2.0 * np.pi)) - 1.5 * np.log(y)
         return front - 0.5 * shape * deviation
 
-    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         mean, shape = n * self.mean, n * n * self.shape
-        positive = np.maximum(y, np.finfo(np.float64).tiny)
-        scale = np.sqrt(shape / positive)
-        lower = special.ndtr(scale * (positive / mean - 1.0))
+        inside = np.clip(y, np.finfo(np.float64).tiny, np.finfo(np.float64).max)
+        root, root_inverse = np.sqrt(shape / mean * (inside / mean)), np.sqrt(shape / inside)
+        lower = special.ndtr(root - root_inverse)
         # e^(2l/m) overflows on its own; its product with the tail never does.
-        upper = np.exp(2.0 * shape / mean + special.log_ndtr(-scale * (positive / mean + 1.0)))
+        upper = np.exp(2.0 * shape / mean + special.log_ndtr(-root - root_inverse))
         return np.where(y > 0, np.minimum(lower + upper, 1.0), 0.0)
 
-    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: D102
+    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         return rng.wald(n * self.mean, n * n * self.shape)
 
     @property
-    def form(self) -> Separable:  # noqa: D102
+    def form(self) -> Separable:
         m, shape = self.mean, self.shape
         return Separable(
-            c=lambda y: 0.5 * np.log(shape / (2.0 * np.pi * y**3)) - shape * y / (2.0 * m * m),
-            f=lambda n: np.log(n) + n * shape / m,
+            c=lambda y: -1.5 * np.log(y) - shape * y / (2.0 * m * m),
+            f=lambda n: np.log(n) + 0.5 * np.log(shape / (2.0 * np.pi)) + n * shape / m,
             g=lambda y: -shape / (2.0 * y),
             phi=lambda n: n * n,
         )
 
     def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Sample mean, and the harmonic form for the shape; all values equal is an error."""
+        """Sample mean, and 1/l = avg (y - m)²/(m² y); values that are all equal are an error."""
         given = self.parameters
         mean = given.get("mean", float(y.mean()))
         if "shape" in given:
@@ -82,7 +85,7 @@ class InverseGaussian(Element):
         spread = float(np.mean(np.square((y - mean) / mean) / y))
         if not spread * mean > 1e-28:
             raise EstimationError(
-                f"All values equal {y[0]:g}: the inverse Gaussian's shape would be infinite. "
-                "Give shape=..., or use an element for counts."
+                f"All values are next to {mean:g}: the inverse Gaussian's shape would be "
+                "infinite. Give shape=..., or use an element for counts."
             )
         return self.replace(mean=mean, shape=1.0 / spread)

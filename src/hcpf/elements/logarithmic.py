@@ -4,12 +4,15 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
+from hcpf._special import log1mexp, log1p_minus, log_characteristic_logarithmic
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.domains import POSITIVE_COUNTS, SMALLEST, UNIT_INTERVAL
+from hcpf.elements.lattice import circle, masses_from_characteristic
 from hcpf.elements.sampling import sum_of_draws
+from hcpf.elements.search import root
 from hcpf.elements.stirling import log_stirling1
 
 
@@ -26,48 +29,57 @@ class Logarithmic(Element):
     name = "logarithmic"
     acronym = "LOG"
     support = POSITIVE_COUNTS
+    mean_parameter = "probability"
 
     @property
-    def theta(self) -> Parameter:  # noqa: D102
+    def theta(self) -> Parameter:
         return np.log(self.probability)
 
     @property
-    def kappa(self) -> Parameter:  # noqa: D102
+    def kappa(self) -> Parameter:
         return 1.0
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:  # noqa: D102
-        return np.log(-np.log1p(-np.exp(np.asarray(theta, dtype=np.float64))))
+    def log_partition(self, theta: ArrayLike) -> FloatArray:
+        return np.log(-log1mexp(theta))
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
         y, kappa = np.asarray(y, dtype=np.float64), np.asarray(kappa, dtype=np.float64)
         return special.gammaln(kappa + 1.0) + log_stirling1(y, kappa) - special.gammaln(y + 1.0)
 
     @property
-    def mean(self) -> Parameter:  # noqa: D102
+    def mean(self) -> Parameter:
         p = self.probability
         return -p / ((1.0 - p) * np.log1p(-p))
 
     @property
-    def variance(self) -> Parameter:  # noqa: D102
+    def variance(self) -> Parameter:
         p = self.probability
-        log = np.log1p(-p)
-        return -p * (p + log) / np.square((1.0 - p) * log)
+        return -p * log1p_minus(-p) / np.square((1.0 - p) * np.log1p(-p))
 
-    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: D102
+    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         return sum_of_draws(n, self.probability, lambda p: rng.logseries(p).astype(np.float64))
 
-    def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+    def masses(self, values: FloatArray, n: float) -> FloatArray:
+        characteristic = log_characteristic_logarithmic(self.probability, circle(values))
+        return masses_from_characteristic(characteristic, values, n)
+
+    def compound_cdf(self, y: FloatArray, rate: FloatArray) -> FloatArray | None:
+        """Pr(0 < X+ <= y): X+ is negative binomial with rate / -log(1 - p) successes."""
+        p = self.probability
+        whole = np.floor(np.maximum(y, 0.0))
+        above = special.betainc(whole + 1.0, rate / -np.log1p(-p), p)
+        return np.maximum(-np.expm1(-rate) - above, 0.0)
+
+    def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(y), y
 
     def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Solve for the sample mean; all values 1 gives the smallest probability, 1e-9."""
-        mean = float(y.mean())
-        if mean - 1.0 <= SMALLEST:
-            return self.replace(probability=SMALLEST)
+        """Solve for the sample mean, with p between 1e-9 (all values 1) and 1 - 1e-15."""
+        target = float(np.log(y.mean()))
 
         def excess(t: float) -> float:
-            p, rest = special.expit(t), special.expit(-t)
-            return float(np.log(-p / (rest * np.log(rest))) - np.log(mean)) if t > -20 else -1.0
+            # log of -p / ((1-p) log(1-p)) with t = logit p, hence p/(1-p) = e^t
+            return t - float(np.log(np.logaddexp(0.0, t))) - target
 
-        root = optimize.brentq(excess, -20.5, 34.0, xtol=1e-13, rtol=1e-14)
-        return self.replace(probability=float(special.expit(root)))
+        found = root(excess, float(special.logit(SMALLEST)), 34.0)
+        return self.replace(probability=float(special.expit(found)))

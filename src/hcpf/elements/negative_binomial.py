@@ -6,11 +6,11 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._special import log_rising
+from hcpf._special import log1mexp, log_rising
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
-from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST, UNIT_INTERVAL
-from hcpf.elements.search import maximise_over_log
+from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST, UNIT_INTERVAL, inside_unit
+from hcpf.elements.search import root
 
 LARGEST_SUCCESSES = 1e6
 """The documented limit for data no more dispersed than a Poisson's."""
@@ -32,56 +32,78 @@ class NegativeBinomial(Element):
     name = "negative_binomial"
     acronym = "NB"
     support = COUNTS
+    mean_parameter = "probability"
+    dispersion_parameter = "successes"
 
     @property
-    def theta(self) -> Parameter:  # noqa: D102
+    def theta(self) -> Parameter:
         return np.log(self.probability)
 
     @property
-    def kappa(self) -> Parameter:  # noqa: D102
+    def kappa(self) -> Parameter:
         return self.successes
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:  # noqa: D102
-        return -np.log(-np.expm1(np.asarray(theta, dtype=np.float64)))
+    def log_partition(self, theta: ArrayLike) -> FloatArray:
+        return -log1mexp(theta)
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
         y = np.asarray(y, dtype=np.float64)
         return log_rising(kappa, y) - special.gammaln(y + 1.0)
 
     @property
-    def mean(self) -> Parameter:  # noqa: D102
+    def mean(self) -> Parameter:
         return self.successes * self.probability / (1.0 - self.probability)
 
     @property
-    def variance(self) -> Parameter:  # noqa: D102
+    def variance(self) -> Parameter:
         return self.mean / (1.0 - self.probability)
 
-    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
+        p, total = self.probability, n * self.successes
+        return y * np.log(p) + total * np.log1p(-p) + self.log_base_measure(y, total)
+
+    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         whole = np.floor(np.maximum(y, 0.0))
         inside = special.betainc(n * self.successes, whole + 1.0, 1.0 - self.probability)
         return np.where(y >= 0, inside, 0.0)
 
-    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: D102
+    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         draws = rng.negative_binomial(n * self.successes, 1.0 - self.probability)
         return draws.astype(np.float64)
 
     def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Maximum likelihood; data no more dispersed than a Poisson's give successes = 1e6."""
+        """Maximum likelihood, with successes between 1e-9 and 1e6 unless p is given.
+
+        Data no more dispersed than a Poisson's give successes = 1e6. All zeros give a
+        probability of 1e-9 and one success (or 1e-9 successes where p is given).
+        """
         given = self.parameters
         mean = float(y.mean())
-        values, counts = np.unique(y, return_counts=True)
+        successes = float(given.get("successes", 0.0)) or _best_successes(
+            y, given.get("probability")
+        )
+        p = inside_unit(mean / (mean + successes))
+        return self.replace(successes=successes, probability=given.get("probability", p))
 
-        def at(successes: float) -> Self:
-            best = max(mean / (mean + successes), SMALLEST)
-            return self.replace(successes=successes, probability=given.get("probability", best))
 
-        def likelihood(successes: float) -> float:
-            density = at(successes).log_density_unchecked(values, np.ones_like(values))
-            return float(counts @ density)
+def _best_successes(y: FloatArray, probability: Parameter | None) -> float:
+    """Find the root of the score in the successes, with p given or at its own best."""
+    values, counts = np.unique(y, return_counts=True)
+    mean = float(y.mean())
 
-        if "successes" in given:
-            return at(float(given["successes"]))
-        # A finite maximum exists if and only if the sample is over-dispersed (Levin & Reeds 1977).
-        if "probability" not in given and float(y.var()) <= mean:
-            return at(LARGEST_SUCCESSES)
-        return at(maximise_over_log(likelihood, 1e-9, LARGEST_SUCCESSES))
+    def gain_of_base_measure(r: float) -> float:
+        return float(counts @ (special.psi(values + r) - special.psi(r))) / y.size
+
+    if probability is not None:
+        log_fail = float(np.log1p(-probability))
+        # psi(y + r) - psi(r) is at most y/r, which bounds the root from above.
+        limit = max(mean / -log_fail, SMALLEST)
+        return root(lambda r: gain_of_base_measure(r) + log_fail, SMALLEST, limit)
+    if mean == 0:
+        return 1.0
+    # A finite maximum exists if and only if the sample is over-dispersed (Levin & Reeds 1977).
+    if float(y.var()) <= mean:
+        return LARGEST_SUCCESSES
+    return root(
+        lambda r: gain_of_base_measure(r) - float(np.log1p(mean / r)), SMALLEST, LARGEST_SUCCESSES
+    )

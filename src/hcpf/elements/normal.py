@@ -25,34 +25,36 @@ class Normal(Element):
     name = "normal"
     acronym = "N"
     support = REALS
+    mean_parameter = "mean"
+    dispersion_parameter = "variance"
 
     @property
-    def theta(self) -> Parameter:  # noqa: D102
+    def theta(self) -> Parameter:
         return self.mean / self.variance
 
     @property
-    def kappa(self) -> Parameter:  # noqa: D102
+    def kappa(self) -> Parameter:
         return self.variance
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_partition(self, theta: ArrayLike) -> FloatArray:
         return 0.5 * np.square(np.asarray(theta, dtype=np.float64))
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
         kappa = np.asarray(kappa, dtype=np.float64)
         return -0.5 * (np.log(2.0 * np.pi * kappa) + np.square(y) / kappa)
 
-    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         spread = n * self.variance
         return -0.5 * (np.log(2.0 * np.pi * spread) + np.square(y - n * self.mean) / spread)
 
-    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         return special.ndtr((y - n * self.mean) / np.sqrt(n * self.variance))
 
-    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: D102
+    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         return rng.normal(n * self.mean, np.sqrt(n * self.variance))
 
     @property
-    def form(self) -> Separable:  # noqa: D102
+    def form(self) -> Separable:
         m, s2 = self.mean, self.variance
         return Separable(
             c=lambda y: y * m / s2 - 0.5 * np.log(2.0 * np.pi * s2),
@@ -62,13 +64,14 @@ class Normal(Element):
         )
 
     def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Sample mean, and the mean squared deviation; all values equal is an error."""
+        """Sample mean, and mean squared deviation; values that are all equal are an error."""
         given = self.parameters
         mean = given.get("mean", float(y.mean()))
         variance = given.get("variance", float(np.mean(np.square(y - mean))))
-        if not variance > 0:
+        # The mean of equal values may differ from them in the last digit.
+        if "variance" not in given and not variance > 1e-30 * mean * mean:
             raise EstimationError(
-                f"All values equal {y[0]:g}: the normal's variance would be 0. Give variance=..., "
-                "or use an element for counts (Degenerate where all values are 1)."
+                f"All values are next to {mean:g}: the normal's variance would be 0. Give "
+                "variance=..., or use an element for counts (Degenerate where all values are 1)."
             )
         return self.replace(mean=mean, variance=variance)

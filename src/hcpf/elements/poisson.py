@@ -24,42 +24,43 @@ class Poisson(Element):
     name = "poisson"
     acronym = "PO"
     support = COUNTS
+    mean_parameter = "rate"
 
     @property
-    def theta(self) -> Parameter:  # noqa: D102
+    def theta(self) -> Parameter:
         return np.log(self.rate)
 
     @property
-    def kappa(self) -> Parameter:  # noqa: D102
+    def kappa(self) -> Parameter:
         return 1.0
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_partition(self, theta: ArrayLike) -> FloatArray:
         return np.exp(np.asarray(theta, dtype=np.float64))
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
         y = np.asarray(y, dtype=np.float64)
         return special.xlogy(y, kappa) - special.gammaln(y + 1.0)
 
     @property
-    def mean(self) -> Parameter:  # noqa: D102
+    def mean(self) -> Parameter:
         return self.rate
 
     @property
-    def variance(self) -> Parameter:  # noqa: D102
+    def variance(self) -> Parameter:
         return self.rate
 
-    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
+    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         return log_poisson(y, n * self.rate)
 
-    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:  # noqa: D102
-        whole = np.floor(np.maximum(y, 0.0))
+    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
+        whole = np.floor(np.clip(y, 0.0, 1e300))  # the incomplete gamma fails beyond
         return np.where(y >= 0, special.gammaincc(whole + 1.0, n * self.rate), 0.0)
 
-    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: D102
+    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         return rng.poisson(n * self.rate).astype(np.float64)
 
     @property
-    def form(self) -> Separable:  # noqa: D102
+    def form(self) -> Separable:
         rate = self.rate
         return Separable(
             c=lambda y: special.xlogy(y, rate) - special.gammaln(y + 1.0),

@@ -17,7 +17,7 @@ def truncated_poisson(rate: ArrayLike, rng: np.random.Generator) -> FloatArray:
     """
     rate = np.asarray(rate, dtype=np.float64)
     first = -np.log1p(rng.random(rate.shape) * np.expm1(-rate))
-    return 1.0 + rng.poisson(np.maximum(rate - first, 0.0))
+    return rng.poisson(np.maximum(rate - first, 0.0)).astype(np.float64) + 1.0
 
 
 def sum_of_draws(

@@ -1,13 +1,13 @@
-"""One-dimensional and general numeric searches used by maximum likelihood."""
+"""Roots and maxima in one dimension, and a general numeric search, for maximum likelihood."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from scipy import optimize
 
 from hcpf._types import FloatArray
-from hcpf.elements.domains import POSITIVE, POSITIVE_INTEGER, REAL, UNIT_INTERVAL
+from hcpf.elements.domains import POSITIVE, REAL, UNIT_INTERVAL, Domain
 from hcpf.errors import EstimationError
 
 if TYPE_CHECKING:
@@ -16,33 +16,38 @@ if TYPE_CHECKING:
     E = TypeVar("E", bound=Element)
 
 
-def maximise_over_log(objective: Callable[[float], float], low: float, high: float) -> float:
-    """The x in [low, high] with the largest value of a function unimodal in log x."""
-    scaled = optimize.minimize_scalar(
-        lambda t: -objective(float(np.exp(t))),
-        bounds=(np.log(low), np.log(high)),
-        method="bounded",
-        options={"xatol": 1e-11, "maxiter": 500},
-    )
-    found = float(np.exp(scaled.x))
-    return max((low, found, high), key=objective)
+def root(monotone: Callable[[float], float], low: float, high: float) -> float:
+    """Return the root between two bounds, or the nearer bound where none lies between them."""
+    at_low, at_high = monotone(low), monotone(high)
+    if at_low * at_high >= 0:
+        return low if abs(at_low) < abs(at_high) else high
+    tolerances: dict[str, Any] = {"xtol": 1e-300, "rtol": 1e-14, "maxiter": 1000}
+    return float(cast("float", optimize.brentq(monotone, low, high, **tolerances)))
 
 
-def maximise_over_integers(objective: Callable[[int], float], low: int, high: int) -> int:
-    """The whole number in [low, high] with the largest value of a unimodal function."""
-    while high - low > 2:
+def last_rise(rises: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the maximum in [low, high] of a unimodal sequence: it ``rises`` from n to n + 1."""
+    while low < high:
         middle = (low + high) // 2
-        if objective(middle) < objective(middle + 1):
+        if rises(middle):
             low = middle + 1
         else:
             high = middle
-    return max(range(low, high + 1), key=objective)
+    return low
 
 
-_TO_DOMAIN: dict[object, Callable[[float], float]] = {
+def _positive(t: float) -> float:
+    return float(np.exp(np.clip(t, -30.0, 30.0)))
+
+
+def _in_unit_interval(t: float) -> float:
+    return float(1.0 / (1.0 + np.exp(-np.clip(t, -30.0, 30.0))))
+
+
+_TO_DOMAIN: dict[Domain, Callable[[float], float]] = {
     REAL: float,
-    POSITIVE: lambda t: float(np.exp(np.clip(t, -30, 30))),
-    UNIT_INTERVAL: lambda t: float(1.0 / (1.0 + np.exp(-np.clip(t, -30, 30)))),
+    POSITIVE: _positive,
+    UNIT_INTERVAL: _in_unit_interval,
 }
 
 
@@ -52,10 +57,10 @@ def numeric_maximum(element: "E", y: FloatArray) -> "E":
     The default for elements that bring no estimator of their own. Whole-number parameters have
     no such default: give them.
     """
-    domains = element._domains()  # pyright: ignore[reportPrivateUsage]
+    domains = element.domains()
     missing = [name for name in domains if name not in element.parameters]
     for name in missing:
-        if domains[name] is POSITIVE_INTEGER or domains[name] not in _TO_DOMAIN:
+        if domains[name] not in _TO_DOMAIN:
             raise EstimationError(f"{type(element).__name__} cannot estimate {name}: give it.")
     values, counts = np.unique(y, return_counts=True)
 
@@ -68,12 +73,25 @@ def numeric_maximum(element: "E", y: FloatArray) -> "E":
         total = float(counts @ np.maximum(density, -1e10))
         return -total / y.size if np.isfinite(total) else 1e300
 
-    starts = [np.full(len(missing), s) for s in (0.0, -2.0, 2.0)]
+    best, least = np.zeros(len(missing)), np.inf
+    for start in (0.0, -2.0, 2.0):
+        found, loss_there = _nelder_mead(loss, np.full(len(missing), start))
+        if loss_there < least:
+            best, least = found, loss_there
+    if least >= 1e9:
+        raise EstimationError(
+            f"{type(element).__name__}: no parameters give these values any mass."
+        )
+    return at(best)
+
+
+def _nelder_mead(
+    loss: Callable[[FloatArray], float], start: FloatArray
+) -> tuple[FloatArray, float]:
     tolerances = {"xatol": 1e-10, "fatol": 1e-14, "maxiter": 4000, "maxfev": 4000}
-    best = min(
-        (optimize.minimize(loss, s, method="Nelder-Mead", options=tolerances) for s in starts),
-        key=lambda result: result.fun,
+    # From a simplex of unit sides: the default one has no extent where the start is 0.
+    simplex = np.vstack([start, start + np.eye(len(start))])
+    result: Any = optimize.minimize(
+        loss, start, method="Nelder-Mead", options={**tolerances, "initial_simplex": simplex}
     )
-    if not np.isfinite(best.fun) or best.fun >= 1e9:
-        raise EstimationError(f"{type(element).__name__}: no parameters give these values any mass.")
-    return at(best.x)
+    return np.asarray(result.x, dtype=np.float64), float(result.fun)

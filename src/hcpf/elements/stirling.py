@@ -13,8 +13,15 @@ from functools import cache
 import numpy as np
 from scipy import special
 
-from hcpf._special import log_rising
-from hcpf._types import ComplexArray, FloatArray
+from hcpf._special import (
+    log1p_minus,
+    log_characteristic_logarithmic,
+    log_characteristic_truncated_poisson,
+    log_expm1,
+    log_rising,
+    truncated_poisson_moments,
+)
+from hcpf._types import ComplexArray, FloatArray, IntArray
 
 EXACT = 1000
 """Largest y for which the triangle is kept (about 8 MB for each kind, made on first use)."""
@@ -22,15 +29,16 @@ EXACT = 1000
 _WIDTH = 9.0  # standard deviations beyond which a Gaussian is below 1e-17
 _CHUNK = 1 << 14  # numbers whose circles are held at once
 _LOG_2 = float(np.log(2.0))
+_NOTHING = -(2**40)  # the exponent of 0
 
 
 def log_stirling2(y: FloatArray, n: FloatArray) -> FloatArray:
-    """log of the number of partitions of y things into n non-empty sets, for 1 <= n <= y."""
+    """Return log of the number of partitions of y things into n non-empty sets, for 1 <= n <= y."""
     return _combine(y, n, _triangle_second, _contour_second)
 
 
 def log_stirling1(y: FloatArray, n: FloatArray) -> FloatArray:
-    """log of the number of permutations of y things with n cycles, for 1 <= n <= y."""
+    """Return log of the number of permutations of y things with n cycles, for 1 <= n <= y."""
     return _combine(y, n, _triangle_first, _contour_first)
 
 
@@ -40,7 +48,8 @@ def _combine(
     triangle: Callable[[int], FloatArray],
     contour: Callable[[FloatArray, FloatArray], FloatArray],
 ) -> FloatArray:
-    y, n = np.broadcast_arrays(y, n)
+    shape = np.broadcast_shapes(np.shape(y), np.shape(n))
+    y, n = np.broadcast_to(y, shape).ravel(), np.broadcast_to(n, shape).ravel()
     out = np.full(y.shape, -np.inf)
     possible = (n >= 1) & (n <= y)
     small = possible & (y <= EXACT)
@@ -50,9 +59,9 @@ def _combine(
         out[small] = table[rows, n[small].astype(np.intp)]
     large = np.flatnonzero(possible & (y > EXACT))
     for start in range(0, len(large), _CHUNK):
-        part = np.unravel_index(large[start : start + _CHUNK], y.shape)
+        part = large[start : start + _CHUNK]
         out[part] = contour(y[part], n[part])
-    return out
+    return out.reshape(shape)
 
 
 def _triangle(size: int, multiplier: Callable[[int, FloatArray], FloatArray]) -> FloatArray:
@@ -68,16 +77,20 @@ def _triangle(size: int, multiplier: Callable[[int, FloatArray], FloatArray]) ->
         shift, shift_exponent = np.roll(mantissa, 1), np.roll(exponent, 1)
         shift[0] = 0.0
         common = np.maximum(
-            np.where(stay > 0, stay_exponent, -(2**40)), np.where(shift > 0, shift_exponent, -(2**40))
+            np.where(stay > 0, stay_exponent, _NOTHING),
+            np.where(shift > 0, shift_exponent, _NOTHING),
         )
-        total = np.ldexp(stay, np.maximum(stay_exponent - common, -2000).astype(np.int32))
-        total += np.ldexp(shift, np.maximum(shift_exponent - common, -2000).astype(np.int32))
+        total = _scaled(stay, stay_exponent - common) + _scaled(shift, shift_exponent - common)
         mantissa, extra = np.frexp(total)
         exponent = np.where(mantissa > 0, common + extra, 0)
         with np.errstate(divide="ignore"):
             table[y] = np.log(mantissa) + exponent * _LOG_2
     table.flags.writeable = False
     return table
+
+
+def _scaled(mantissa: FloatArray, exponent: IntArray) -> FloatArray:
+    return np.ldexp(mantissa, np.maximum(exponent, -2000).astype(np.int32))
 
 
 @cache
@@ -93,20 +106,19 @@ def _triangle_first(size: int) -> FloatArray:
 def _log_coefficient(
     log_ratio: Callable[[FloatArray], ComplexArray], spread: FloatArray
 ) -> FloatArray:
-    r"""log of :math:`\frac{1}{2\pi}\int e^{\text{log\_ratio}(\varphi)} d\varphi` on the circle.
+    r"""Return log of :math:`\frac{1}{2\pi}\int e^{\ell(\varphi)} d\varphi` over the circle.
 
-    ``log_ratio`` is the log of G(r e^iφ) e^{-i order φ} / G(r), 0 at φ = 0; ``spread`` is the
+    ``log_ratio`` is ℓ, the log of G(r e^iφ) e^{-i order φ} / G(r), 0 at φ = 0; ``spread`` is the
     standard deviation of the integer variable that it is the characteristic function of.
     """
     # The step 2π/M aliases the wanted mass with those M further on: M spans the variable's range.
-    points = 2.0 * _WIDTH * spread + 50.0
-    step = 2.0 * np.pi / points
-    half = int(np.ceil(min(float(points.max()) / 2.0, _WIDTH * _WIDTH / np.pi + 60.0)))
-    index = np.arange(half + 1, dtype=np.float64).reshape((-1,) + (1,) * spread.ndim)
-    angle = index * step
-    inside = angle <= np.pi
-    real = np.exp(log_ratio(np.minimum(angle, np.pi))).real * inside
-    weights = np.where(index == 0, 1.0, 2.0)
+    # An odd whole M closes the circle evenly, which is exact where the ratio does not decay.
+    half = np.ceil(_WIDTH * spread + 25.0)
+    step = 2.0 * np.pi / (2.0 * half + 1.0)
+    kept = min(float(np.max(half, initial=0.0)), np.ceil(_WIDTH * _WIDTH / np.pi + 60.0))
+    index = np.arange(kept + 1.0).reshape((-1,) + (1,) * spread.ndim)
+    real = np.real(np.exp(log_ratio(np.minimum(index, half) * step)))
+    weights = np.where(index == 0, 1.0, 2.0) * (index <= half)
     return np.log(np.sum(weights * real, axis=0) * step / (2.0 * np.pi))
 
 
@@ -117,19 +129,13 @@ def _contour_second(y: FloatArray, n: FloatArray) -> FloatArray:
     r = np.where(ratio - 1.0 < 1e-4, 2.0 * (ratio - 1.0), r)
     # With y = n the mass is certain; any small radius serves.
     r = np.maximum(r, 1e-12)
-    mean = r / -np.expm1(-r)
-    variance = n * np.maximum(mean * (1.0 + r - mean), 0.0)
-    log_at_saddle = n * (r + np.log(-np.expm1(-r))) - y * np.log(r)
-    small = np.minimum(r, 30.0)
+    _, variance = truncated_poisson_moments(r)
+    log_at_saddle = n * log_expm1(r) - y * np.log(r)
 
     def log_ratio(angle: FloatArray) -> ComplexArray:
-        turn = np.exp(1j * angle)
-        # (e^z - 1) / (e^r - 1), in the form that neither cancels (small r) nor overflows (large r)
-        near = np.expm1(small * turn) / np.expm1(small)
-        far = np.exp(r * (turn - 1.0))
-        return n * np.log(np.where(r < 30.0, near, far)) - 1j * y * angle
+        return n * log_characteristic_truncated_poisson(r, angle) - 1j * (y - n) * angle
 
-    mass = _log_coefficient(log_ratio, np.sqrt(variance))
+    mass = _log_coefficient(log_ratio, np.sqrt(n * variance))
     return special.gammaln(y + 1.0) - special.gammaln(n + 1.0) + log_at_saddle + mass
 
 
@@ -163,10 +169,10 @@ def _cycles_from_size(y: FloatArray, n: FloatArray) -> FloatArray:
     """|s(y, n)| = y!/n! [z^y] (-log(1-z))^n: a mass of the sum of n logarithmic variables."""
     r = _bisect(lambda r: r / ((1.0 - r) * -np.log1p(-r)) - y / n, 1e-12 + 0 * y, 0.9 + 0 * y)
     log = np.log1p(-r)
-    variance = n * np.maximum(-r * (r + log), 0.0) / ((1.0 - r) * log) ** 2
+    variance = n * -r * log1p_minus(-r) / ((1.0 - r) * log) ** 2
 
     def log_ratio(angle: FloatArray) -> ComplexArray:
-        return n * np.log(np.log1p(-r * np.exp(1j * angle)) / log) - 1j * y * angle
+        return n * log_characteristic_logarithmic(r, angle) - 1j * (y - n) * angle
 
     mass = _log_coefficient(log_ratio, np.sqrt(variance))
     at_saddle = n * np.log(-log) - y * np.log(r)

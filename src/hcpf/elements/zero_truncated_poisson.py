@@ -1,15 +1,23 @@
 """The zero-truncated Poisson element, for counts from 1."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
+from hcpf._mixture import poisson_mixture
+from hcpf._special import (
+    log_characteristic_truncated_poisson,
+    log_expm1,
+    truncated_poisson_moments,
+)
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.domains import POSITIVE, POSITIVE_COUNTS, SMALLEST
+from hcpf.elements.lattice import circle, masses_from_characteristic
 from hcpf.elements.sampling import sum_of_draws, truncated_poisson
+from hcpf.elements.search import root
 from hcpf.elements.stirling import log_stirling2
 
 
@@ -27,50 +35,63 @@ class ZeroTruncatedPoisson(Element):
     name = "zero_truncated_poisson"
     acronym = "ZTP"
     support = POSITIVE_COUNTS
+    mean_parameter = "rate"
 
     @property
-    def theta(self) -> Parameter:  # noqa: D102
+    def theta(self) -> Parameter:
         return np.log(self.rate)
 
     @property
-    def kappa(self) -> Parameter:  # noqa: D102
+    def kappa(self) -> Parameter:
         return 1.0
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:  # noqa: D102
-        rate = np.exp(np.asarray(theta, dtype=np.float64))
-        return rate + np.log(-np.expm1(-rate))
+    def log_partition(self, theta: ArrayLike) -> FloatArray:
+        return log_expm1(np.exp(np.asarray(theta, dtype=np.float64)))
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:  # noqa: D102
+    def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
+        return y * self.theta - n * log_expm1(self.rate) + self.log_base_measure(y, n)
+
+    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
         y, kappa = np.asarray(y, dtype=np.float64), np.asarray(kappa, dtype=np.float64)
         return special.gammaln(kappa + 1.0) + log_stirling2(y, kappa) - special.gammaln(y + 1.0)
 
     @property
-    def mean(self) -> Parameter:  # noqa: D102
-        return self.rate / -np.expm1(-self.rate)
+    def mean(self) -> Parameter:
+        return truncated_poisson_moments(self.rate)[0]
 
     @property
-    def variance(self) -> Parameter:  # noqa: D102
-        return self.mean * (1.0 + self.rate - self.mean)
+    def variance(self) -> Parameter:
+        return truncated_poisson_moments(self.rate)[1]
 
-    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:  # noqa: D102
+    def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         return sum_of_draws(n, self.rate, lambda rate: truncated_poisson(rate, rng))
 
-    def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:  # noqa: D102
+    def masses(self, values: FloatArray, n: float) -> FloatArray:
+        characteristic = log_characteristic_truncated_poisson(self.rate, circle(values))
+        return masses_from_characteristic(characteristic, values, n)
+
+    def compound_cdf(self, y: FloatArray, rate: FloatArray) -> FloatArray | None:
+        """Pr(0 < X+ <= y): X+ is also a sum of plain Poissons, of which those at 0 do not show.
+
+        There are 1/(1 - e^-l) times as many of these.
+        """
+        each = np.broadcast_to(self.rate, y.shape)
+        whole = np.floor(np.clip(y, 0.0, 1e300))  # the incomplete gamma fails beyond
+
+        def part(pick: Any, n: FloatArray) -> FloatArray:
+            # Pr(1 <= Poisson <= y) = Pr(not 0) - Pr(above y), which does not cancel at small rates
+            inner = n * each[pick]
+            return -np.expm1(-inner) - special.gammainc(whole[pick] + 1.0, inner)
+
+        return np.maximum(poisson_mixture(rate / -np.expm1(-each), part, 1.0 / each), 0.0)
+
+    def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(y), y
 
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Solve mean = l / (1 - e^-l); all values 1 gives the smallest rate allowed, 1e-9."""
         mean = float(y.mean())
-        if mean - 1.0 <= SMALLEST:
-            return self.replace(rate=SMALLEST)
-        # 1 + l/2 <= mean(l) <= 1 + l bracket the root.
-        low, high = mean - 1.0, min(2.0 * (mean - 1.0), mean)
-        excess = _excess(low, mean), _excess(high, mean)
-        if excess[0] * excess[1] >= 0:
-            return self.replace(rate=low if abs(excess[0]) < abs(excess[1]) else high)
-        root = optimize.brentq(_excess, low, high, args=(mean,), xtol=1e-15, rtol=1e-14)
-        return self.replace(rate=float(root))
-
-
-def _excess(rate: float, mean: float) -> float:
-    return float(rate / -np.expm1(-rate) - mean)
+        # 1 + l/2 <= l / (1 - e^-l) <= 1 + l bracket the root.
+        low, high = max(mean - 1.0, SMALLEST), max(min(2.0 * (mean - 1.0), mean), SMALLEST)
+        rate = root(lambda rate: float(rate / -np.expm1(-rate)) - mean, low, high)
+        return self.replace(rate=rate)

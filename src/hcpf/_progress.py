@@ -1,0 +1,44 @@
+"""Progress bars for long work: on a terminal, on stderr, and only when it takes a while."""
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Protocol
+
+
+class Advance(Protocol):
+    """Moves the bar on by some amount, with a note beside it."""
+
+    def __call__(self, amount: float, note: str = "") -> None: ...
+
+
+@contextmanager
+def progress_bar(
+    wanted: bool | None, title: str, total: float, *, default: bool = True
+) -> Generator[Advance, None, None]:
+    """Yield ``advance(amount, note)``; None shows a bar if stderr is a terminal and ``default``."""
+    if wanted is None:
+        wanted = default and sys.stderr.isatty()
+    if not wanted:
+        yield lambda amount, note="": None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(title, total=total, note="")
+        yield lambda amount, note="": bar.update(task, advance=amount, note=note)

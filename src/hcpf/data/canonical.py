@@ -1,0 +1,202 @@
+"""From any matrix to canonical CSR: sorted, no duplicates, finite; nothing summed silently."""
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hcpf._types import BoolArray, IntArray
+from hcpf.errors import InputError
+
+CsrArray = Any
+"""A ``scipy.sparse.csr_array``, whose attributes scipy leaves without types."""
+Duplicates = Literal["error", "sum", "mean", "last"]
+IdArray = NDArray[Any]
+
+_LARGEST_INT32 = np.iinfo(np.int32).max
+_LARGEST_INT64 = np.iinfo(np.int64).max
+
+
+def check_cells(rows: int, columns: int) -> None:
+    """Raise an InputError where the number of pairs does not fit in 64 bits."""
+    if rows * columns > _LARGEST_INT64:
+        raise InputError(
+            f"{rows} x {columns} pairs are more than 64-bit integers can count. Leave out users "
+            "or items that have no observed entry, and number the others from 0."
+        )
+
+
+def check_source(X: Any) -> Any:
+    """Return a sparse matrix as it is and anything else as an array, both 2-D and numeric."""
+    source = X if sparse.issparse(X) else _dense(X)
+    shape, dtype = source.shape, source.dtype
+    if len(shape) != 2:
+        raise InputError(f"X must have 2 dimensions, users x items, but its shape is {shape}.")
+    if 0 in shape:
+        raise InputError(f"X must have at least one row and one column, but its shape is {shape}.")
+    check_cells(int(shape[0]), int(shape[1]))
+    if dtype.kind not in "buif":
+        raise InputError(
+            f"X must hold real numbers, but its dtype is {dtype}. Convert it to float64 first."
+        )
+    return source
+
+
+def to_canonical(source: Any, duplicates: Duplicates, users: IdArray, items: IdArray) -> CsrArray:
+    """Convert a checked source to canonical CSR, merging duplicated pairs as asked.
+
+    Arrays that already have the right form are used in place.
+    """
+    if duplicates not in get_args(Duplicates):
+        known = ", ".join(map(repr, get_args(Duplicates)))
+        raise InputError(f"duplicates must be one of {known}, got {duplicates!r}.")
+    matrix = _to_sorted_csr(source)
+    finite = np.isfinite(matrix.data)
+    if not finite.all():
+        place = int(np.argmin(finite))
+        raise InputError(
+            f"{_pair(matrix, place, users, items)} has the value {matrix.data[place]:g}; values "
+            "must be finite. Leave missing entries out (in a dense array: set them to 0)."
+        )
+    del finite
+    if matrix.has_canonical_format:
+        return matrix
+    return _merge_duplicates(matrix, duplicates, users, items)
+
+
+def _dense(X: Any) -> NDArray[Any]:
+    """Read a dense matrix, refusing what NumPy would convert but not as it was meant."""
+    if hasattr(X, "columns"):
+        raise InputError(
+            "from_matrix does not take data frames. If the frame's columns are the items, pass "
+            "its values (to_numpy()) and items=...; if its rows are (user, item, value), build a "
+            "scipy.sparse.coo_array from them."
+        )
+    if isinstance(X, np.ma.MaskedArray):
+        raise InputError(
+            "from_matrix does not take masked arrays: call filled(0), so that masked entries are "
+            "missing."
+        )
+    try:
+        return np.asarray(X)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"X must be a scipy sparse matrix or a 2-D array, got {type(X).__name__}: {error}."
+        ) from None
+
+
+def _to_sorted_csr(source: Any) -> CsrArray:
+    """Convert to CSR with sorted indices, duplicated pairs side by side in their first order."""
+    matrix = _to_csr(source)
+    largest = max(matrix.nnz, *matrix.shape)
+    index_dtype = np.int32 if largest <= _LARGEST_INT32 else np.int64
+    matrix = sparse.csr_array(
+        (
+            matrix.data,
+            matrix.indices.astype(index_dtype, copy=False),
+            matrix.indptr.astype(index_dtype, copy=False),
+        ),
+        shape=matrix.shape,
+    )
+    # There and back again are two counting sorts: linear in time, stable, and nothing is summed.
+    return matrix if matrix.has_sorted_indices else matrix.tocsc().tocsr()
+
+
+def _to_csr(source: Any) -> CsrArray:
+    dtype = _value_dtype(source.dtype)
+    form = getattr(source, "format", "dense")
+    if form == "dense":
+        rows, columns = np.nonzero(source)
+        return _from_triples(source[rows, columns].astype(dtype), rows, columns, source.shape)
+    if form == "lil":
+        source, form = source.tocsr(), "csr"
+    if form in ("csr", "csc"):
+        return _from_compressed(source, form, dtype)
+    entries: Any = source.tocoo(copy=False)
+    data, rows, columns = entries.data, entries.row, entries.col
+    if form in ("bsr", "dia"):
+        stored = data != 0
+        data, rows, columns = data[stored], rows[stored], columns[stored]
+    return _from_triples(data.astype(dtype, copy=False), rows, columns, source.shape)
+
+
+def _value_dtype(dtype: Any) -> Any:
+    """float32 where it holds every value of ``dtype`` exactly, otherwise float64."""
+    wide = np.result_type(dtype, np.float32)
+    return wide if wide == np.float32 else np.dtype(np.float64)
+
+
+def _from_compressed(source: Any, form: str, dtype: Any) -> CsrArray:
+    compressed: Any = sparse.csr_array if form == "csr" else sparse.csc_array
+    try:
+        # A new object around the same arrays: its flags are computed here, not inherited.
+        matrix = compressed(
+            (source.data.astype(dtype, copy=False), source.indices, source.indptr),
+            shape=source.shape,
+        )
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(
+            f"X is not a valid {form.upper()} matrix: {error}. Rebuild it, for example from its "
+            "(row, column, value) triples."
+        ) from None
+    return matrix.tocsr()
+
+
+def _from_triples(
+    data: NDArray[Any], rows: IntArray, columns: IntArray, shape: tuple[int, int]
+) -> CsrArray:
+    triples: Any = sparse.coo_array((data, (rows, columns)), shape=shape)
+    # The flag keeps scipy from summing duplicates; they are looked for afterwards.
+    triples.has_canonical_format = True
+    return triples.tocsr()
+
+
+def _merge_duplicates(
+    matrix: CsrArray, duplicates: Duplicates, users: IdArray, items: IdArray
+) -> CsrArray:
+    """Merge the runs of equal pairs in a matrix with sorted indices."""
+    data, indices, indptr = matrix.data, matrix.indices, matrix.indptr
+    first = _starts_of_runs(indices, indptr)
+    starts = np.flatnonzero(first)
+    if duplicates == "error":
+        more = len(indices) - len(starts)
+        raise InputError(
+            f"{_pair(matrix, int(np.argmin(first)), users, items)} is stored more than once "
+            f"({more} surplus {'entries' if more > 1 else 'entry'} in all). Remove the "
+            'duplicates, or pass duplicates="sum", "mean" or "last".'
+        )
+    ends = np.append(starts[1:], len(indices))
+    if duplicates == "last":
+        merged = data[ends - 1]
+    else:
+        merged = np.add.reduceat(data, starts, dtype=np.float64)
+        if duplicates == "mean":
+            merged /= ends - starts
+    before = np.concatenate([[0], np.cumsum(first)])
+    return sparse.csr_array(
+        (merged, indices[starts], before[indptr].astype(indptr.dtype)), shape=matrix.shape
+    )
+
+
+def _starts_of_runs(indices: IntArray, indptr: IntArray) -> BoolArray:
+    first = np.ones(len(indices), dtype=np.bool_)
+    np.not_equal(indices[1:], indices[:-1], out=first[1:])
+    first[indptr[:-1][np.diff(indptr) > 0]] = True
+    return first
+
+
+def _pair(matrix: CsrArray, place: int, users: IdArray, items: IdArray) -> str:
+    """Name the pair of the stored entry at ``place`` by its ids and its position."""
+    row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
+    column = int(matrix.indices[place])
+    return (
+        f"The pair of user {plain(users[row])!r} and item {plain(items[column])!r} "
+        f"(row {row}, column {column})"
+    )
+
+
+def plain(value: Any) -> Any:
+    """Return an id as Python shows it: 3 and 'a', not np.int64(3) and np.str_('a')."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,1 @@
+"""The paper's figure and tables, each computed anew by one command."""

@@ -1,0 +1,1 @@
+"""Variational inference: exact coordinate ascent, minibatch and single-entry stochastic ascent."""

@@ -1,0 +1,59 @@
+"""Exact block coordinate ascent: users, then items with the new users."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcpf._types import FloatArray
+from hcpf.inference import kernels
+from hcpf.inference.kernels import Entries, Factors, Pattern, Prior
+from hcpf.inference.problem import Problem, Side
+from hcpf.inference.state import State, side_prior
+from hcpf.priors import Priors
+
+
+def cavi_step(state: State, problem: Problem, priors: Priors) -> None:
+    """One pass over the data: both half-steps."""
+    size = state.users.a.shape[1]
+    state.user_sums, user_counts = half_step(
+        state.users, state.items, problem.users, problem,
+        side_prior(priors, size, users=True), state.item_sums,
+    )  # fmt: skip
+    state.item_sums, item_counts = half_step(
+        state.items, state.users, problem.items, problem,
+        side_prior(priors, size, users=False), state.user_sums,
+    )  # fmt: skip
+    state.sum_counts = item_counts[0]
+    state.cut_short = user_counts[1] + item_counts[1] > 0
+
+
+def half_step(
+    rows: Factors,
+    cols: Factors,
+    side: Side,
+    problem: Problem,
+    prior: Prior,
+    col_sums: FloatArray,
+    *,
+    entries: Entries | None = None,
+    pattern: Pattern | None = None,
+    blocks: NDArray[np.int64] | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Update the rows of one side; returns the sums of their means, and the counts.
+
+    The counts are the sum of E[n], and of entries whose series was cut short.
+
+    The one routine for users and for items: the rates' shared part is the other side's sums of
+    means when training on the full matrix, and nothing when training on observed entries only.
+    """
+    blocks = side.blocks if blocks is None else blocks
+    size = rows.a.shape[1]
+    base = np.zeros(size) if problem.train_on == "observed" else col_sums
+    column_sums = np.zeros((len(blocks) - 1, size))
+    counts = np.zeros((len(blocks) - 1, 2))
+    kernels.update_rows(
+        side.entries if entries is None else entries,
+        rows, cols, problem.tables, prior, base,
+        side.pattern if pattern is None else pattern,
+        blocks, column_sums, counts,
+    )  # fmt: skip
+    return column_sums.sum(axis=0), counts.sum(axis=0)

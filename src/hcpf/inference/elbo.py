@@ -1,0 +1,42 @@
+"""The evidence lower bound, exact including its constants."""
+
+import numpy as np
+
+from hcpf.inference import kernels
+from hcpf.inference.problem import Problem
+from hcpf.inference.state import State, side_prior
+from hcpf.priors import Priors
+
+
+def elbo(state: State, problem: Problem, priors: Priors) -> float:
+    r"""The bound at the current state, with the optimal q(n) of every entry.
+
+    :math:`\sum_{obs}\log Z_{ui} - \sum_k (\sum_u E s_{uk})(\sum_i E v_{ik})` plus, for each side,
+    :math:`E\log p(s \mid r) + E\log p(r) + H[s] + H[r]`.
+    """
+    size = state.users.a.shape[1]
+    users, items = problem.users, problem.items
+    sums = np.zeros(len(users.blocks) - 1)
+    kernels.sum_log_z(users.entries, state.users, state.items, problem.tables, users.blocks, sums)
+    total = float(sums.sum()) + problem.local.constant
+    total -= expected_total(state, problem)
+    for factors, side, is_users in ((state.users, users, True), (state.items, items, False)):
+        shape = priors.user_activity_shape if is_users else priors.item_activity_shape
+        parts = np.zeros(len(side.blocks) - 1)
+        prior = side_prior(priors, size, is_users)
+        kernels.side_bound(factors, prior, shape, side.blocks, parts)
+        total += float(parts.sum())
+    return total
+
+
+def expected_total(state: State, problem: Problem) -> float:
+    """The expected count summed over all pairs that take part in training."""
+    pattern = problem.users.pattern
+    total = 0.0
+    if problem.train_on != "observed":
+        total = float(state.user_sums @ state.item_sums)
+    if pattern.sign != 0.0:
+        parts = np.zeros(len(problem.users.blocks) - 1)
+        kernels.pattern_rate(pattern, state.users, state.items, problem.users.blocks, parts)
+        total += pattern.sign * float(parts.sum())
+    return total

@@ -1,0 +1,183 @@
+"""The one training loop: passes, checks, stopping, history, checkpoints, interruption."""
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hcpf._progress import progress_bar
+from hcpf._types import FloatArray
+from hcpf.elements.base import Element
+from hcpf.inference.cavi import cavi_step
+from hcpf.inference.checkpoint import Checkpoint
+from hcpf.inference.elbo import elbo
+from hcpf.inference.entry import entry_pass
+from hcpf.inference.heldout import HeldOut
+from hcpf.inference.mstep import best_dispersion, update_theta
+from hcpf.inference.options import FitOptions
+from hcpf.inference.problem import Problem
+from hcpf.inference.state import State, shift_rates
+from hcpf.inference.svi import svi_pass
+from hcpf.priors import Priors
+
+logger = logging.getLogger("hcpf")
+
+Remake = Callable[[Element, tuple[int, int]], Problem]
+"""Lays the data out anew for another element or wider tables."""
+
+_DISPERSION_AT = frozenset({3, 8, 18, 38, 78})  # passes after which the dispersion is re-estimated
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the history."""
+
+    iteration: int
+    seconds: float
+    elbo: float
+    validation_log_likelihood: float | None = None
+
+
+@dataclass(eq=False)
+class Run:
+    """One fit under way or finished."""
+
+    problem: Problem
+    state: State
+    priors: Priors
+    rng: np.random.Generator
+    history: list[Check] = field(default_factory=list)
+    converged: bool = False
+    interrupted: bool = False
+
+
+def train(
+    run: Run,
+    options: FitOptions,
+    *,
+    remake: Remake,
+    values: FloatArray,
+    validation: HeldOut | None = None,
+    checkpoint: Checkpoint | None = None,
+    progress: bool | None = None,
+    title: str = "Fitting",
+) -> Run:
+    """Make passes until the bound (or the validation likelihood) settles or max_iter is reached."""
+    seconds = run.history[-1].seconds if run.history else 0.0
+    clock = time.perf_counter() - seconds
+    # On observed entries alone nothing holds the dispersion: with a whole number of elements for
+    # each distinct value it can shrink without end. The paper's recipe keeps it.
+    free = options.learn_element and run.problem.train_on != "observed"
+    free &= run.state.element.dispersion_parameter is not None
+    with (
+        _interruptible() as interrupted,
+        progress_bar(progress, title, options.max_iter) as advance,
+    ):
+        advance(run.state.iteration, "")
+        while run.state.iteration < options.max_iter and not run.converged:
+            _one_pass(run, options)
+            if run.state.cut_short:
+                _widen(run, remake)
+            if free and run.state.iteration in _DISPERSION_AT:
+                _update_dispersion(run, remake, values)
+            last = run.state.iteration >= options.max_iter or interrupted()
+            if last or run.state.iteration % options.check_every == 0:
+                _check(run, options, validation, time.perf_counter() - clock)
+            if checkpoint is not None:
+                checkpoint.maybe_save(run, force=last or run.converged)
+            advance(1, f"bound {run.history[-1].elbo:,.0f}" if run.history else "")
+            if interrupted():
+                run.interrupted = True
+                logger.warning(
+                    "Interrupted after pass %d; the model is usable.", run.state.iteration
+                )
+                break
+    return run
+
+
+def _one_pass(run: Run, options: FitOptions) -> None:
+    state, problem, priors = run.state, run.problem, run.priors
+    solver = options.solver_at(state.iteration, problem.users.size, problem.n_observed)
+    if solver == "svi":
+        svi_pass(state, problem, priors, options.svi)
+    elif solver == "entry":
+        entry_pass(state, problem, priors, options.entry, run.rng)
+    else:
+        cavi_step(state, problem, priors)
+    state.iteration += 1
+    if options.learn_element:
+        update_theta(state, problem)
+
+
+def _widen(run: Run, remake: Remake) -> None:
+    """Tabulate wider: some rate lay so far out that its sum over n was cut short.
+
+    A sum cut short still gives a lower bound, so nothing done so far is wrong, only not optimal.
+    """
+    octaves = run.problem.local.wider()
+    if octaves != run.problem.local.octaves:
+        run.problem = remake(run.problem.element, octaves)
+    run.state.cut_short = False
+
+
+def _update_dispersion(run: Run, remake: Remake, values: FloatArray) -> None:
+    """Take the new dispersion if, and only if, the bound rises with it."""
+    before, state = elbo(run.state, run.problem, run.priors), run.state
+    element, slope = state.element, state.slope
+    state.element = best_dispersion(state, run.problem, values)
+    candidate = remake(state.element, run.problem.local.octaves)
+    state.slope = candidate.local.slope
+    shift_rates(state, 0.0)
+    if elbo(state, candidate, run.priors) > before:
+        run.problem = candidate
+        return
+    state.element, state.slope = element, slope
+    shift_rates(state, slope - run.problem.local.slope)
+
+
+def _check(run: Run, options: FitOptions, validation: HeldOut | None, seconds: float) -> None:
+    bound = elbo(run.state, run.problem, run.priors)
+    score = None if validation is None else validation.log_likelihood(run.state, run.problem.order)
+    run.history.append(Check(run.state.iteration, seconds, bound, score))
+    logger.info("pass %d: bound %.6g, validation %s", run.state.iteration, bound, score)
+    run.converged = options.tol > 0 and _settled(run.history, options.tol)
+
+
+def _settled(history: list[Check], tol: float) -> bool:
+    if len(history) < 2:
+        return False
+    old, new = history[-2], history[-1]
+    passes = new.iteration - old.iteration
+    if new.validation_log_likelihood is not None and old.validation_log_likelihood is not None:
+        before, after = old.validation_log_likelihood, new.validation_log_likelihood
+        return after - before < tol * passes * abs(after)
+    return abs(new.elbo - old.elbo) < tol * passes * abs(new.elbo)
+
+
+@contextmanager
+def _interruptible() -> Generator[Callable[[], bool], None, None]:
+    """Turn the first Ctrl-C into a request to stop after the current pass; a second one raises."""
+    requested = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield requested.is_set
+        return
+    previous = signal.getsignal(signal.SIGINT)
+
+    def ask(number: int, frame: object) -> None:
+        if requested.is_set():
+            raise KeyboardInterrupt
+        requested.set()
+
+    if previous is not signal.default_int_handler:
+        yield requested.is_set  # somebody else handles Ctrl-C: leave it to them
+        return
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield requested.is_set
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -1,0 +1,49 @@
+"""All jitted code of the training loop.
+
+Everything here works on whole rows of a CSR matrix: a thread owns its rows, so there are no
+atomics, no array of entries x K, and the bits do not depend on the number of threads. Sums over
+rows are taken per fixed block of rows and added in order.
+
+Rates are carried as ``exp(log_scale_u + log_scale_i) * dot(g_u, g_i)`` with every row of g scaled
+to a maximum of 1. Where that dot product underflows, the entry is redone by log-sum-exp.
+"""
+
+from hcpf.inference.kernels.bound import (
+    log_rates,
+    pair_rates,
+    pattern_rate,
+    side_bound,
+    sum_log_z,
+)
+from hcpf.inference.kernels.rows import advance, scale_rows, update_rows
+from hcpf.inference.kernels.types import (
+    GRID,
+    KNOWN,
+    ROWS,
+    SHIFT,
+    Entries,
+    Factors,
+    Local,
+    Pattern,
+    Prior,
+)
+
+__all__ = [
+    "GRID",
+    "KNOWN",
+    "ROWS",
+    "SHIFT",
+    "Entries",
+    "Factors",
+    "Local",
+    "Pattern",
+    "Prior",
+    "advance",
+    "log_rates",
+    "pair_rates",
+    "pattern_rate",
+    "scale_rows",
+    "side_bound",
+    "sum_log_z",
+    "update_rows",
+]

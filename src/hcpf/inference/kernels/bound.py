@@ -1,0 +1,170 @@
+"""Sums over entries and rows that make up the bound, and rates of pairs."""
+
+import math
+
+import numpy as np
+from numba import prange  # pyright: ignore[reportMissingTypeStubs]
+
+from hcpf.inference.jit import FAST, kernel
+from hcpf.inference.kernels.count import mean_count, outside, piece
+from hcpf.inference.kernels.rows import log_shares
+from hcpf.inference.kernels.scalars import log_gamma_digamma
+from hcpf.inference.kernels.types import KNOWN, SHIFT, TINY_DOT
+
+f4 = np.float32
+
+
+@kernel(fastmath=FAST)
+def _row_log_z(entries, rows, cols, local, u):
+    """Sum of log Z over the row's entries that the tables hold; whether there are others."""
+    size = rows.g.shape[1]
+    index, coordinate = entries.index, entries.coordinate
+    g, h, scale, log_scale = rows.g, cols.g, cols.multiplier, cols.log_scale
+    shift = cols.shift
+    table, least, mode = local.log_table, local.least, local.mode
+    row_scale = rows.multiplier[u]
+    row_log = rows.log_scale[u] + rows.shift[u]
+    total, slow = 0.0, False
+    for e in range(entries.start[u], entries.stop[u]):
+        i = index[e]
+        dot = f4(0.0)
+        for k in range(size):
+            dot += g[u, k] * h[i, k]
+        x = dot * (row_scale * scale[i])
+        y = coordinate[e]
+        if not dot > TINY_DOT:
+            slow = True
+            continue
+        log_rate = row_log + log_scale[i] + shift[i] + math.log(dot)
+        if mode == KNOWN:
+            total += y * log_rate
+            continue
+        row = 0
+        if mode == SHIFT:
+            x = x * y
+        else:
+            row = int(y)
+        if not (x >= local.x_low and x < local.x_high):
+            slow = True
+            continue
+        bits = np.float32(x).view(np.int32)
+        j = (bits >> 20) - local.first_code
+        t = float(bits & 0xFFFFF) * 2.0**-20
+        total += piece(table, row, j, t, float(y) - row, mode)
+        if mode == SHIFT:
+            total += log_rate + math.log(y)
+        else:
+            total += least[row] * log_rate
+    return total, slow
+
+
+@kernel()
+def _slow_log_z(entries, rows, cols, local, u):
+    """The rest of a row's sum of log Z, entry by entry in float64 logarithms."""
+    size = rows.g.shape[1]
+    total = 0.0
+    for e in range(entries.start[u], entries.stop[u]):
+        i = entries.index[e]
+        dot = f4(0.0)
+        for k in range(size):
+            dot += rows.g[u, k] * cols.g[i, k]
+        y = entries.coordinate[e]
+        fast = mean_count(
+            local.mode, local.first_code, local.x_low, local.x_high, local.mean_table,
+            dot * (rows.multiplier[u] * cols.multiplier[i]), y,
+        )  # fmt: skip
+        if fast >= f4(0.0) and dot > TINY_DOT:
+            continue
+        log_rate = log_shares(rows, cols, u, i, np.empty(size)) + rows.shift[u] + cols.shift[i]
+        if local.mode == KNOWN:
+            total += y * log_rate
+        else:
+            total += outside(local, log_rate, y)[1]
+    return total
+
+
+@kernel(parallel=True)
+def sum_log_z(entries, rows, cols, local, blocks, sums):
+    """Per block of rows: the sum of log Z over the entries (without the part constant in n)."""
+    for block in prange(blocks.shape[0] - 1):
+        total = 0.0
+        for u in range(blocks[block], blocks[block + 1]):
+            part, slow = _row_log_z(entries, rows, cols, local, u)
+            total += part
+            if slow:
+                total += _slow_log_z(entries, rows, cols, local, u)
+        sums[block] = total
+
+
+@kernel(parallel=True)
+def side_bound(rows, prior, activity_shape, blocks, sums):
+    """Per block: E log p(s|r) + E log p(r) + H[s] + H[r] summed over the rows."""
+    size = rows.a.shape[1]
+    a_r = prior.activity_a
+    log_gamma_r, digamma_r = log_gamma_digamma(a_r)
+    log_gamma_prior = log_gamma_digamma(activity_shape)[0]
+    log_gamma_shape = log_gamma_digamma(prior.shape)[0]
+    rate = prior.activity_rate
+    for block in prange(blocks.shape[0] - 1):
+        total = 0.0
+        for u in range(blocks[block], blocks[block + 1]):
+            b_r = rows.activity_b[u]
+            log_r = digamma_r - math.log(b_r)
+            mean_r = a_r / b_r
+            for k in range(size):
+                a = float(rows.a[u, k])
+                mean = float(rows.mean[u, k])
+                log_gamma, digamma = log_gamma_digamma(a)
+                log_b = math.log(a / mean)
+                total += log_gamma + (prior.shape - a) * digamma + a - prior.shape * log_b
+                total -= mean_r * mean
+            total += size * (prior.shape * log_r - log_gamma_shape)
+            total += activity_shape * math.log(rate) - log_gamma_prior
+            total += (activity_shape - 1.0) * log_r - rate * mean_r
+            total += a_r - math.log(b_r) + log_gamma_r + (1.0 - a_r) * digamma_r
+        sums[block] = total
+
+
+@kernel(parallel=True, fastmath=FAST)
+def pattern_rate(pattern, rows, cols, blocks, sums):
+    """Per block: the sum of E[s_u] . E[v_i] over the pairs of a pattern."""
+    size = rows.a.shape[1]
+    for block in prange(blocks.shape[0] - 1):
+        total = 0.0
+        for u in range(blocks[block], blocks[block + 1]):
+            for e in range(pattern.start[u], pattern.stop[u]):
+                i = pattern.index[e]
+                dot = f4(0.0)
+                for k in range(size):
+                    dot += rows.mean[u, k] * cols.mean[i, k]
+                total += dot
+        sums[block] = total
+
+
+@kernel(parallel=True, fastmath=FAST)
+def pair_rates(row_mean, col_mean, row, col, out):
+    """E[s_u] . E[v_i] for each pair (row[j], col[j])."""
+    size = row_mean.shape[1]
+    for j in prange(row.shape[0]):
+        dot = f4(0.0)
+        for k in range(size):
+            dot += row_mean[row[j], k] * col_mean[col[j], k]
+        out[j] = dot
+
+
+@kernel(parallel=True, fastmath=FAST)
+def log_rates(entries, rows, cols, blocks, out):
+    """The log of the geometric rate of every stored entry, in the order of the entries."""
+    size = rows.g.shape[1]
+    g, h, index = rows.g, cols.g, entries.index
+    for block in prange(blocks.shape[0] - 1):
+        for u in range(blocks[block], blocks[block + 1]):
+            for e in range(entries.start[u], entries.stop[u]):
+                i = index[e]
+                dot = f4(0.0)
+                for k in range(size):
+                    dot += g[u, k] * h[i, k]
+                if dot > TINY_DOT:
+                    out[e] = rows.log_scale[u] + cols.log_scale[i] + math.log(dot)
+                else:
+                    out[e] = log_shares(rows, cols, u, i, np.empty(size))

@@ -1,0 +1,113 @@
+"""Algorithm 1 of the paper: one sampled entry at a time, in float64."""
+
+import math
+
+import numpy as np
+
+from hcpf.inference.jit import kernel
+from hcpf.inference.kernels.count import mean_count, outside
+from hcpf.inference.kernels.scalars import digamma
+
+
+@kernel()
+def _find(entries, u, i):
+    """Position of pair (u, i) among the row's sorted entries, or -1."""
+    low, high = entries.start[u], entries.stop[u]
+    while low < high:
+        middle = (low + high) // 2
+        if entries.index[middle] < i:
+            low = middle + 1
+        else:
+            high = middle
+    if low < entries.stop[u] and entries.index[low] == i:
+        return low
+    return -1
+
+
+@kernel()
+def _expected_count(local, rate, shift, y):
+    """E[n] at the product-of-means rate, which is the paper's rule for q(n)."""
+    x = np.float32(rate * math.exp(shift))
+    fast = mean_count(
+        local.mode, local.first_code, local.x_low, local.x_high, local.mean_table, x, y
+    )
+    if fast >= np.float32(0.0):
+        return float(fast)
+    return outside(local, math.log(rate) + shift, y)[0]
+
+
+@kernel()
+def _draw(entries, owner, excluded, n_items, stratified, rng):
+    """Draw a pair: uniform over the grid, or half observed and half missing."""
+    while True:
+        if stratified and rng.random() < 0.5:
+            e = rng.integers(0, len(entries.index))
+            return owner[e], np.int64(entries.index[e]), e
+        u = rng.integers(0, len(entries.start))
+        i = rng.integers(0, n_items)
+        e = _find(entries, u, i)
+        if (stratified and e >= 0) or _find(excluded, u, i) >= 0:
+            continue
+        return u, i, e
+
+
+@kernel()
+def _move(a, b, activity_b, activity_a, rate, shape, step, count_share, weight, other_mean):
+    """The paper's update of one row, in its order: activity, shapes, rates."""
+    total = 0.0
+    for k in range(len(a)):
+        total += a[k] / b[k]
+    activity = (1.0 - step) * activity_b + step * (rate + total)
+    for k in range(len(a)):
+        a[k] = (1.0 - step) * a[k] + step * (shape + weight * count_share[k])
+        b[k] = (1.0 - step) * b[k] + step * (activity_a / activity + weight * other_mean[k])
+    return activity
+
+
+@kernel()
+def entry_steps(
+    entries, excluded, owner, local, shift, users, items, user_prior, item_prior,
+    weights, clocks, tau, xi, stratified, n_steps, rng, counts,
+):  # fmt: skip
+    """Run ``n_steps`` of Algorithm 1; users and items are (a, b, activity_b) in float64.
+
+    ``weights`` holds, per user and per item, what an observed and a missing draw stand for;
+    ``counts`` gathers the observed draws, the missing draws and the sum of E[n].
+    """
+    a_s, b_s, b_r = users
+    a_v, b_v, b_w = items
+    size = a_s.shape[1]
+    share, mean_u, mean_i = np.empty(size), np.empty(size), np.empty(size)
+    for _ in range(n_steps):
+        u, i, e = _draw(entries, owner, excluded, a_v.shape[0], stratified, rng)
+        rate, peak = 0.0, -np.inf
+        for k in range(size):
+            mean_i[k] = a_v[i, k] / b_v[i, k]
+            rate += a_s[u, k] / b_s[u, k] * mean_i[k]
+            share[k] = digamma(a_s[u, k]) - math.log(b_s[u, k])
+            share[k] += digamma(a_v[i, k]) - math.log(b_v[i, k])
+            peak = max(peak, share[k])
+        total = 0.0
+        for k in range(size):
+            share[k] = math.exp(share[k] - peak)
+            total += share[k]
+        count = _expected_count(local, rate, shift, entries.coordinate[e]) if e >= 0 else 0.0
+        for k in range(size):
+            share[k] *= count / total
+        kind = 0 if e >= 0 else 1
+        counts[kind] += 1.0
+        counts[2] += count
+        step_u = (tau + clocks[0][u]) ** -xi
+        step_i = (tau + clocks[1][i]) ** -xi
+        b_r[u] = _move(
+            a_s[u], b_s[u], b_r[u], user_prior.activity_a, user_prior.activity_rate,
+            user_prior.shape, step_u, share, weights[0][u, kind], mean_i,
+        )  # fmt: skip
+        for k in range(size):
+            mean_u[k] = a_s[u, k] / b_s[u, k]
+        b_w[i] = _move(
+            a_v[i], b_v[i], b_w[i], item_prior.activity_a, item_prior.activity_rate,
+            item_prior.shape, step_i, share, weights[1][i, kind], mean_u,
+        )  # fmt: skip
+        clocks[0][u] += 1.0
+        clocks[1][i] += 1.0

@@ -1,0 +1,245 @@
+"""The half-step: optimal posteriors of whole rows, the other side held fixed."""
+
+import math
+
+import numpy as np
+from numba import prange  # pyright: ignore[reportMissingTypeStubs]
+
+from hcpf.inference.jit import FAST, kernel
+from hcpf.inference.kernels.count import mean_count, outside
+from hcpf.inference.kernels.scalars import exp_digamma, log_mean
+from hcpf.inference.kernels.types import TINY_DOT
+
+f4 = np.float32
+_SPAN = 16  # rows whose exponentials are taken together, while they are in the cache
+_FLUSH = 256  # entries after which the float32 accumulator is added to the float64 one
+
+
+@kernel()
+def log_shares(rows, cols, u, i, shares):
+    """Log rate of a pair in float64, and log of what each component adds to it.
+
+    For pairs whose scaled dot product underflows: log sum_k exp(E log s_uk + E log v_ik).
+    """
+    peak = -np.inf
+    for k in range(len(shares)):
+        shares[k] = log_mean(float(rows.a[u, k]), float(rows.mean[u, k]))
+        shares[k] += log_mean(float(cols.a[i, k]), float(cols.mean[i, k]))
+        peak = max(peak, shares[k])
+    total = 0.0
+    for k in range(len(shares)):
+        total += math.exp(shares[k] - peak)
+    return peak + math.log(total)
+
+
+@kernel()
+def _slow_row(entries, rows, cols, local, u, extra, counts):
+    """Add the shares of the entries that ``_accumulate`` left out, in float64 logarithms."""
+    size = extra.shape[0]
+    shares = np.empty(size)
+    for e in range(entries.start[u], entries.stop[u]):
+        i = entries.index[e]
+        dot = f4(0.0)
+        for k in range(size):
+            dot += rows.g[u, k] * cols.g[i, k]
+        x = dot * (rows.multiplier[u] * cols.multiplier[i])
+        y = entries.coordinate[e]
+        fast = mean_count(
+            local.mode, local.first_code, local.x_low, local.x_high, local.mean_table, x, y
+        )
+        if fast >= f4(0.0) and dot > TINY_DOT:
+            continue
+        log_rate = log_shares(rows, cols, u, i, shares)
+        mean, _, edge = outside(local, log_rate + rows.shift[u] + cols.shift[i], y)
+        counts[0] += mean
+        counts[1] += edge
+        for k in range(size):
+            extra[k] += mean * math.exp(shares[k] - log_rate)
+
+
+@kernel(fastmath=FAST)
+def _accumulate(entries, rows, cols, local, u, acc, total, counts):
+    """total_k = sum over the row's entries of (E[n]/dot) g_ik, four entries at a time.
+
+    Returns whether some entry needs ``_slow_row``: a call from here would slow every entry.
+    """
+    size = acc.shape[0]
+    index, coordinate = entries.index, entries.coordinate
+    g, h, scale = rows.g, cols.g, cols.multiplier
+    mode, code, low, high = local.mode, local.first_code, local.x_low, local.x_high
+    table = local.mean_table
+    row_scale = rows.multiplier[u]
+    e, stop = entries.start[u], entries.stop[u]
+    pending, count, slow = 0, 0.0, False
+    acc[:] = f4(0.0)
+    while e < stop:
+        # A last group of fewer than four repeats its first entry with weight 0.
+        left = stop - e
+        i0 = index[e]
+        i1 = index[e + 1] if left > 1 else i0
+        i2 = index[e + 2] if left > 2 else i0
+        i3 = index[e + 3] if left > 3 else i0
+        d0, d1, d2, d3 = f4(0.0), f4(0.0), f4(0.0), f4(0.0)
+        for k in range(size):
+            s = g[u, k]
+            d0 += s * h[i0, k]
+            d1 += s * h[i1, k]
+            d2 += s * h[i2, k]
+            d3 += s * h[i3, k]
+        y0 = coordinate[e]
+        y1 = coordinate[e + 1] if left > 1 else y0
+        y2 = coordinate[e + 2] if left > 2 else y0
+        y3 = coordinate[e + 3] if left > 3 else y0
+        m0 = mean_count(mode, code, low, high, table, d0 * (row_scale * scale[i0]), y0)
+        m1 = mean_count(mode, code, low, high, table, d1 * (row_scale * scale[i1]), y1)
+        m2 = mean_count(mode, code, low, high, table, d2 * (row_scale * scale[i2]), y2)
+        m3 = mean_count(mode, code, low, high, table, d3 * (row_scale * scale[i3]), y3)
+        ok0 = m0 >= f4(0.0) and d0 > TINY_DOT
+        ok1 = m1 >= f4(0.0) and d1 > TINY_DOT
+        ok2 = m2 >= f4(0.0) and d2 > TINY_DOT
+        ok3 = m3 >= f4(0.0) and d3 > TINY_DOT
+        slow |= not (ok0 and ok1 and ok2 and ok3)
+        m0 = m0 if ok0 else f4(0.0)
+        m1 = m1 if ok1 and left > 1 else f4(0.0)
+        m2 = m2 if ok2 and left > 2 else f4(0.0)
+        m3 = m3 if ok3 and left > 3 else f4(0.0)
+        w0 = m0 / d0 if ok0 else f4(0.0)
+        w1 = m1 / d1 if ok1 else f4(0.0)
+        w2 = m2 / d2 if ok2 else f4(0.0)
+        w3 = m3 / d3 if ok3 else f4(0.0)
+        count += (m0 + m1) + (m2 + m3)
+        for k in range(size):
+            acc[k] += (w0 * h[i0, k] + w1 * h[i1, k]) + (w2 * h[i2, k] + w3 * h[i3, k])
+        e += 4
+        pending += 4
+        if pending >= _FLUSH:
+            for k in range(size):
+                total[k] += acc[k]
+                acc[k] = f4(0.0)
+            pending = 0
+    for k in range(size):
+        total[k] += acc[k]
+    counts[0] += count
+    return slow
+
+
+@kernel()
+def advance(position, stop, index, bound, out):
+    """Per row: the first position from ``position`` on whose index is ``bound`` or more."""
+    for r in range(position.shape[0]):
+        e = position[r]
+        while e < stop[r] and index[e] < bound:
+            e += 1
+        out[r] = e
+
+
+@kernel(fastmath=FAST | {"nnan"})
+def _scale_span(rows, a, mean, g, first, last):
+    """Set g = exp(E log s) scaled to a maximum of 1, and the multipliers that undo it.
+
+    ``a``, ``mean`` and ``g`` are the flat arrays of all rows: over several rows at once the
+    exponentials run as one long vector loop.
+    """
+    size = rows.g.shape[1]
+    for j in range(first * size, last * size):
+        g[j] = exp_digamma(a[j]) * mean[j] / a[j]
+    for u in range(first, last):
+        top = f4(0.0)
+        for j in range(u * size, (u + 1) * size):
+            top = max(top, g[j])
+        if top > f4(1e-25):
+            inverse = f4(1.0) / top
+            for j in range(u * size, (u + 1) * size):
+                g[j] *= inverse
+            log_scale = math.log(top)
+        else:
+            log_scale = _scale_tiny_row(rows, u)
+        rows.log_scale[u] = log_scale
+        log_multiplier = log_scale + rows.shift[u]
+        if log_multiplier < -80.0:
+            rows.multiplier[u] = f4(0.0)
+        elif log_multiplier > 80.0:
+            rows.multiplier[u] = f4(np.inf)
+        else:
+            rows.multiplier[u] = f4(math.exp(log_multiplier))
+
+
+@kernel()
+def _scale_tiny_row(rows, u):
+    """The same for a row whose exponentials all underflow, in float64 logarithms."""
+    size = rows.a.shape[1]
+    log_scale = -np.inf
+    for k in range(size):
+        log_scale = max(log_scale, log_mean(float(rows.a[u, k]), float(rows.mean[u, k])))
+    for k in range(size):
+        here = log_mean(float(rows.a[u, k]), float(rows.mean[u, k]))
+        rows.g[u, k] = f4(math.exp(here - log_scale))
+    return log_scale
+
+
+@kernel(parallel=True)
+def scale_rows(rows, blocks):
+    """Recompute g, log_scale and multiplier of all rows from a, mean and shift."""
+    a, mean, g = rows.a.reshape(-1), rows.mean.reshape(-1), rows.g.reshape(-1)
+    for block in prange(blocks.shape[0] - 1):
+        _scale_span(rows, a, mean, g, blocks[block], blocks[block + 1])
+
+
+@kernel(fastmath=FAST)
+def _posterior_row(rows, u, prior, base, pattern_sum, sign, total, extra, column_sum):
+    """New a, mean and activity of one row; adds its means to the column sums."""
+    size = total.shape[0]
+    activity = prior.activity_a / rows.activity_b[u]
+    step, keep = prior.step, 1.0 - prior.step
+    row_sum = 0.0
+    for k in range(size):
+        old_a = float(rows.a[u, k])
+        a = prior.shape + prior.scale * (rows.g[u, k] * total[k] + extra[k])
+        b = activity + prior.scale * max(base[k] + sign * pattern_sum[k], 0.0)
+        if keep > 0.0:
+            b = keep * old_a / float(rows.mean[u, k]) + step * b
+            a = keep * old_a + step * a
+        rows.a[u, k] = f4(a)
+        mean = f4(a / b)
+        rows.mean[u, k] = mean
+        row_sum += mean
+        column_sum[k] += mean
+    rows.activity_b[u] = prior.activity_rate + row_sum
+
+
+@kernel(parallel=True)
+def update_rows(entries, rows, cols, local, prior, base, pattern, blocks, column_sums, counts):
+    """One half-step: the optimal posterior of each row in ``blocks``, the columns held fixed.
+
+    ``base`` is the part of the rates that all rows share (the column sums of the other side's
+    means, or 0); ``pattern`` adds or takes away single pairs. Sums over rows come back per block.
+    """
+    size = rows.a.shape[1]
+    flat_a, flat_mean, flat_g = rows.a.reshape(-1), rows.mean.reshape(-1), rows.g.reshape(-1)
+    for block in prange(blocks.shape[0] - 1):
+        acc = np.empty(size, np.float32)
+        total = np.empty(size)
+        extra = np.empty(size)
+        pattern_sum = np.zeros(size)
+        column_sum = np.zeros(size)
+        count = np.zeros(2)
+        waiting = blocks[block]
+        for u in range(blocks[block], blocks[block + 1]):
+            total[:] = 0.0
+            extra[:] = 0.0
+            if _accumulate(entries, rows, cols, local, u, acc, total, count):
+                _slow_row(entries, rows, cols, local, u, extra, count)
+            if pattern.sign != 0.0:
+                pattern_sum[:] = 0.0
+                for e in range(pattern.start[u], pattern.stop[u]):
+                    i = pattern.index[e]
+                    for k in range(size):
+                        pattern_sum[k] += cols.mean[i, k]
+            _posterior_row(
+                rows, u, prior, base, pattern_sum, pattern.sign, total, extra, column_sum
+            )
+            if u + 1 - waiting == _SPAN or u + 1 == blocks[block + 1]:
+                _scale_span(rows, flat_a, flat_mean, flat_g, waiting, u + 1)
+                waiting = u + 1
+        column_sums[block] = column_sum
+        counts[block] = count

@@ -1,0 +1,69 @@
+"""The arrays and constants that the kernels share."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+KNOWN, ROWS, SHIFT, GRID, DIRECT = 0, 1, 2, 3, 4
+"""The modes of the local step; see ``hcpf.inference.local``."""
+
+TINY_DOT = np.float32(1e-26)
+"""A scaled dot product below this may have lost what underflowed, and is redone in logarithms."""
+
+
+class Entries(NamedTuple):
+    """Stored entries by row: row r holds positions start[r] to stop[r]."""
+
+    start: np.ndarray
+    stop: np.ndarray
+    index: np.ndarray
+    coordinate: np.ndarray
+
+
+class Factors(NamedTuple):
+    """One side's variational parameters, in the form the kernels use."""
+
+    a: np.ndarray  # shapes a^s_uk
+    mean: np.ndarray  # E[s_uk] = a / b
+    g: np.ndarray  # exp(E log s_uk), each row scaled to a maximum of 1
+    log_scale: np.ndarray  # the log of that scale, float64
+    multiplier: np.ndarray  # exp(log_scale + shift), float32; 0 or inf where it does not fit
+    shift: np.ndarray  # what the element adds to the log rate in this row (float64)
+    activity_b: np.ndarray  # b^r_u
+
+
+class Local(NamedTuple):
+    """Where E[n] and log Z come from; see ``hcpf.inference.local``."""
+
+    mode: int
+    first_code: int  # bits of the first node's float, shifted
+    x_low: np.float32
+    x_high: np.float32
+    mean_table: np.ndarray  # (rows, segments, 4 or 16) cubic coefficients, float32
+    log_table: np.ndarray  # the same for log of the sum over x^least, float64
+    least: np.ndarray  # per row of weights: the least n
+    start: np.ndarray  # per row of weights: where it begins in `series`, and the end of the last
+    more: np.ndarray  # per row of weights: whether n goes on beyond it
+    series: np.ndarray  # log weights without n log x, for n = least, least + 1, ...
+    phi: np.ndarray  # GRID, DIRECT: phi(n) - phi(1) for n = 1, 2, ...
+    log_g: np.ndarray  # GRID: log |g| of the table's rows
+    sign: float  # GRID: sign of g
+
+
+class Prior(NamedTuple):
+    """Constants of one side's update."""
+
+    shape: float  # eta
+    activity_a: float  # rho + K eta
+    activity_rate: float  # rho / varrho
+    step: float  # 1 for coordinate ascent, else the step of the natural gradient
+    scale: float  # how much of the data the entries stand for (1, or users / batch)
+
+
+class Pattern(NamedTuple):
+    """Pairs whose means enter the rates one by one: excluded (-1) or the observed ones (+1)."""
+
+    start: np.ndarray
+    stop: np.ndarray
+    index: np.ndarray
+    sign: float

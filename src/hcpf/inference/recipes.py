@@ -1,0 +1,137 @@
+"""What "auto" means: the element for some values, the priors for some data, observed training."""
+
+import numpy as np
+
+from hcpf._types import Csr, FloatArray
+from hcpf.elements import (
+    Binomial,
+    Degenerate,
+    Element,
+    Gamma,
+    Geometric,
+    InverseGaussian,
+    Logarithmic,
+    NegativeBinomial,
+    Normal,
+    Poisson,
+    ZeroTruncatedPoisson,
+    get,
+)
+from hcpf.errors import EstimationError, InputError, ParameterError
+from hcpf.priors import Priors, expected_count
+
+OBSERVED_COUNT = -float(np.log(0.001))
+"""E[n] when training on observed entries only: the paper assumes a share of 0.001 missing."""
+
+_DISCRETE: tuple[type[Element], ...] = (
+    Binomial, Poisson, NegativeBinomial, ZeroTruncatedPoisson, Logarithmic, Geometric,
+)  # fmt: skip
+_POSITIVE: tuple[type[Element], ...] = (Gamma, InverseGaussian)
+
+
+def choose_element(element: str | Element, values: FloatArray, train_on: str) -> Element:
+    """Resolve the ``element`` argument to an element with all parameters set."""
+    if train_on == "binary":
+        if element != "auto" and not _is_degenerate(element):
+            raise ParameterError("train_on='binary' sets every value to 1: leave element out.")
+        return Degenerate()
+    if isinstance(element, Element):
+        element.support.check(type(element).__name__, values)
+        return element.complete(values)
+    if element == "auto":
+        return likeliest_element(values)
+    return get(element).estimate(values)
+
+
+def _is_degenerate(element: str | Element) -> bool:
+    if isinstance(element, Element):
+        return isinstance(element, Degenerate)
+    return get(element) is Degenerate
+
+
+def likeliest_element(values: FloatArray) -> Element:
+    """The applicable element under which the observed values are likeliest.
+
+    Whole numbers are compared under discrete elements only: a density is not a probability.
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    if np.all(sample == 1.0):
+        return Degenerate()
+    whole = bool(np.all(sample == np.floor(sample))) and sample.min() >= 0
+    candidates = _DISCRETE if whole else _POSITIVE if sample.min() > 0 else (Normal,)
+    distinct, counts = np.unique(sample, return_counts=True)
+    best: tuple[float, Element] | None = None
+    for kind in candidates:
+        if not np.all(kind.support.contains(distinct)):
+            continue
+        try:
+            element = kind.estimate(sample)
+        except EstimationError:
+            continue
+        score = float(counts @ element.log_density(distinct))
+        if best is None or score > best[0]:
+            best = score, element
+    if best is None:
+        raise InputError(
+            f"No element can be estimated from these values (all equal {sample[0]:g}?): give one, "
+            "with its parameters."
+        )
+    return best[1]
+
+
+def element_for_training(element: Element, values: FloatArray, train_on: str) -> Element:
+    """Adapt an estimated element to training on observed entries only.
+
+    There the expected count of a pair is ``OBSERVED_COUNT`` rather than close to 1, so the paper
+    keeps theta and divides kappa by it. Where kappa must stay whole this makes no sense: the
+    binomial keeps its trials and divides the probability, and elements on 1, 2, ... cannot have
+    more elements than the value, so they are left as they are.
+    """
+    if train_on != "observed":
+        return element
+    if isinstance(element, Normal):
+        return element.replace(
+            mean=element.mean / OBSERVED_COUNT, variance=element.variance / OBSERVED_COUNT
+        )
+    if isinstance(element, Gamma):
+        return element.replace(shape=element.shape / OBSERVED_COUNT)
+    if isinstance(element, InverseGaussian):
+        return element.replace(
+            mean=element.mean / OBSERVED_COUNT, shape=element.shape / OBSERVED_COUNT**2
+        )
+    if isinstance(element, NegativeBinomial):
+        return element.replace(successes=element.successes / OBSERVED_COUNT)
+    if isinstance(element, Poisson):
+        return element.replace(rate=element.rate / OBSERVED_COUNT)
+    if isinstance(element, Binomial):
+        return element.replace(probability=element.probability / OBSERVED_COUNT)
+    return element
+
+
+def choose_priors(
+    priors: str | Priors,
+    matrix: Csr,
+    element: Element,
+    n_excluded: int,
+    n_components: int,
+    train_on: str,
+) -> Priors:
+    """Resolve the ``priors`` argument, from the training part of the data only."""
+    if isinstance(priors, Priors):
+        return priors
+    if priors not in ("auto", "paper"):
+        raise ParameterError(f"priors must be 'auto', 'paper' or Priors(...); got {priors!r}.")
+    cells = max(float(matrix.shape[0]) * matrix.shape[1] - n_excluded, float(matrix.nnz))
+    density = matrix.nnz / cells
+    expected = expected_count(density)
+    if train_on == "observed":
+        expected = OBSERVED_COUNT
+        mean = float(np.mean(matrix.data, dtype=np.float64))
+        if element.support.lowest >= 1:
+            # At most y elements make up a value of y.
+            expected = mean if isinstance(element, Degenerate) else min(expected, 0.9 * mean)
+    elif isinstance(element, Degenerate):
+        expected = float(np.sum(matrix.data, dtype=np.float64)) / cells
+    if priors == "paper":
+        return Priors.paper(-np.expm1(-expected), n_components)
+    return Priors.matched(expected, n_components)

@@ -1,0 +1,184 @@
+"""The variational state: what a solver changes, a checkpoint stores and a posterior shows."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcpf._types import FloatArray
+from hcpf.elements.base import Element
+from hcpf.errors import InputError
+from hcpf.inference import kernels
+from hcpf.inference.kernels import Factors, Prior
+from hcpf.inference.problem import Problem, Side
+from hcpf.posterior import FactorPosterior, Posterior
+from hcpf.priors import Priors
+
+
+@dataclass(eq=False)
+class State:
+    """Factors of both sides, the sums of their means, and where the solver stands."""
+
+    users: Factors
+    items: Factors
+    user_sums: FloatArray
+    item_sums: FloatArray
+    element: Element
+    slope: float
+    iteration: int = 0
+    steps: int = 0
+    sum_counts: float = 0.0
+    cut_short: bool = False
+    """Whether some entry's sum over n met the end of the stored weights."""
+    extras: dict[str, FloatArray] = field(default_factory=dict)
+
+
+def side_prior(
+    priors: Priors, n_components: int, users: bool, step: float = 1.0, scale: float = 1.0
+) -> Prior:
+    """The kernels' constants of one side."""
+    if users:
+        shape, activity, mean = (
+            priors.user_shape,
+            priors.user_activity_shape,
+            priors.user_activity_mean,
+        )
+    else:
+        shape, activity, mean = (
+            priors.item_shape,
+            priors.item_activity_shape,
+            priors.item_activity_mean,
+        )
+    return Prior(shape, activity + n_components * shape, activity / mean, step, scale)
+
+
+def empty_factors(rows: int, n_components: int) -> Factors:
+    """Allocate one side."""
+    return Factors(
+        a=np.empty((rows, n_components), np.float32),
+        mean=np.empty((rows, n_components), np.float32),
+        g=np.empty((rows, n_components), np.float32),
+        log_scale=np.zeros(rows),
+        multiplier=np.ones(rows, np.float32),
+        shift=np.zeros(rows),
+        activity_b=np.ones(rows),
+    )
+
+
+def initial_state(
+    problem: Problem, priors: Priors, n_components: int, rng: np.random.Generator
+) -> State:
+    """A start that breaks the symmetry of the components, scaled to rows' and columns' activity.
+
+    A user's factors begin at a mean proportional to the number of entries (plus what the prior
+    adds), times noise, so that the rates start near the rank-one popularity model.
+    """
+    users = empty_factors(problem.users.size, n_components)
+    items = empty_factors(problem.items.size, n_components)
+    total = max(problem.n_observed, 1)
+    if problem.train_on == "observed":
+        level = np.sqrt(6.908 / n_components)
+        _fill(users, problem.users, np.full(problem.users.size, level), priors, True, rng)
+        _fill(items, problem.items, np.full(problem.items.size, level), priors, False, rng)
+    else:
+        scale = np.sqrt(total * n_components)
+        _fill(users, problem.users, _degrees(problem.users) / scale, priors, True, rng)
+        _fill(items, problem.items, _degrees(problem.items) / scale, priors, False, rng)
+    return _begin(users, items, problem)
+
+
+def state_from_posterior(problem: Problem, posterior: Posterior) -> State:
+    """Begin from a posterior of the same shape."""
+    size = posterior.n_components
+    users, items = empty_factors(problem.users.size, size), empty_factors(problem.items.size, size)
+    rows = slice(None) if problem.order is None else problem.order
+    for factors, side, chosen in (
+        (users, posterior.users, rows),
+        (items, posterior.items, slice(None)),
+    ):
+        if factors.a.shape != side.shape_.shape:
+            raise InputError(
+                f"warm_start needs data of the same shape: {side.shape_.shape[0]} rows were "
+                f"fitted, {factors.a.shape[0]} are given."
+            )
+        factors.a[:] = side.shape_[chosen]
+        factors.mean[:] = side.mean_[chosen]
+        factors.activity_b[:] = side.activity_b[chosen]
+    return _begin(users, items, problem)
+
+
+def _begin(users: Factors, items: Factors, problem: Problem) -> State:
+    state = State(
+        users,
+        items,
+        users.mean.sum(axis=0, dtype=np.float64),
+        items.mean.sum(axis=0, dtype=np.float64),
+        problem.element,
+        problem.local.slope,
+    )
+    rescale(state, problem)
+    return state
+
+
+def _degrees(side: Side) -> FloatArray:
+    # Half an entry for rows with none keeps every start positive.
+    return (side.entries.stop - side.entries.start) + 0.5
+
+
+def _fill(
+    factors: Factors,
+    side: Side,
+    level: FloatArray,
+    priors: Priors,
+    users: bool,
+    rng: np.random.Generator,
+) -> None:
+    rows, size = factors.a.shape
+    prior = side_prior(priors, size, users)
+    noise = rng.random((rows, size), dtype=np.float32)
+    noise += np.float32(0.5)
+    np.multiply(noise, level[:, None].astype(np.float32), out=factors.mean)
+    # The shape that the row's own entries would give, spread over the components.
+    share = ((side.entries.stop - side.entries.start) / size).astype(np.float32)
+    np.multiply(noise, share[:, None], out=factors.a)
+    np.add(factors.a, np.float32(max(prior.shape, 0.1)), out=factors.a)
+    factors.activity_b[:] = prior.activity_rate + factors.mean.sum(axis=1, dtype=np.float64)
+
+
+def rescale(state: State, problem: Problem) -> None:
+    """Recompute what the kernels derive from shapes, means and shifts."""
+    kernels.scale_rows(state.users, problem.users.blocks)
+    kernels.scale_rows(state.items, problem.items.blocks)
+
+
+def shift_rates(state: State, shift: float) -> None:
+    """Let the element add ``shift`` to every log rate, through the users' multipliers."""
+    users = state.users
+    users.shift[:] = shift
+    exponent = users.log_scale + users.shift
+    # As in the kernel: what float32 cannot hold becomes 0 or infinity and takes the slow path.
+    users.multiplier[:] = np.where(
+        exponent < -80.0, 0.0, np.where(exponent > 80.0, np.inf, np.exp(np.clip(exponent, -80, 80)))
+    )
+
+
+def to_posterior(state: State, priors: Priors, order: NDArray[np.int64] | None) -> Posterior:
+    """Copy the state into a posterior, users back in the data's order."""
+    return Posterior(
+        _side_posterior(state.users, priors, True, order),
+        _side_posterior(state.items, priors, False, None),
+    )
+
+
+def _side_posterior(
+    factors: Factors, priors: Priors, users: bool, order: NDArray[np.int64] | None
+) -> FactorPosterior:
+    prior = side_prior(priors, factors.a.shape[1], users)
+    rows = slice(None) if order is None else np.argsort(order)
+    activity_b = factors.activity_b[rows].copy()
+    return FactorPosterior(
+        shape_=factors.a[rows].copy(),
+        mean_=factors.mean[rows].copy(),
+        activity_a=np.full(activity_b.shape, prior.activity_a),
+        activity_b=activity_b,
+    )

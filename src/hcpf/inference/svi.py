@@ -1,0 +1,95 @@
+"""Stochastic variational inference over minibatches of users.
+
+Rows of the problem are in random order, so a batch is a range of rows, and within every item the
+entries of a batch are a range too: one pointer per item walks through them as the pass goes on.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcpf.inference import kernels
+from hcpf.inference.cavi import half_step
+from hcpf.inference.kernels import Entries, Pattern
+from hcpf.inference.problem import Problem, row_blocks
+from hcpf.inference.state import State, side_prior
+from hcpf.priors import Priors
+
+
+@dataclass(frozen=True)
+class SviOptions:
+    """Constants of the minibatch solver.
+
+    Parameters
+    ----------
+    batches
+        Minibatches of users in one pass over the data.
+    local_sweeps
+        Updates of a batch's users before the items take a step.
+    tau, xi
+        Step t of the items has size ``(t + tau) ** -xi``.
+    """
+
+    batches: int = 40
+    local_sweeps: int = 4
+    tau: float = 1.0
+    xi: float = 0.6
+
+
+def svi_pass(state: State, problem: Problem, priors: Priors, options: SviOptions) -> None:
+    """One pass over all users in minibatches, the items moving after each."""
+    n_users, size = state.users.a.shape
+    edges = np.linspace(0, n_users, min(options.batches, n_users) + 1).astype(np.int64)
+    walk = _Walk(problem)
+    user_prior = side_prior(priors, size, users=True)
+    user_sums, batch_sums, counts = np.zeros(size), np.zeros(size), np.zeros(2)
+    for first, last in pairwise(edges.tolist()):
+        blocks = row_blocks(problem.users.entries, first, last)
+        for _ in range(options.local_sweeps):
+            batch_sums, _ = half_step(
+                state.users, state.items, problem.users, problem, user_prior, state.item_sums,
+                blocks=blocks,
+            )  # fmt: skip
+        step = float((state.steps + options.tau) ** -options.xi)
+        scale = n_users / (last - first)
+        entries, pattern = walk.to(last)
+        state.item_sums, count = half_step(
+            state.items, state.users, problem.items, problem,
+            side_prior(priors, size, users=False, step=step, scale=scale), batch_sums,
+            entries=entries, pattern=pattern,
+        )  # fmt: skip
+        state.steps += 1
+        user_sums += batch_sums
+        counts += count
+    state.user_sums, state.sum_counts = user_sums, float(counts[0])
+    state.cut_short = counts[1] > 0
+
+
+class _Walk:
+    """Pointers into every item's entries (and pattern) that move from batch to batch."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._entries, self._pattern = problem.items.entries, problem.items.pattern
+        self._at = self._entries.start.copy()
+        self._pattern_at = self._pattern.start.copy()
+
+    def to(self, bound: int) -> tuple[Entries, Pattern]:
+        """The items' entries and pattern of users before ``bound`` and after the last bound."""
+        here, self._at = self._at, self._advance(self._at, self._entries, bound)
+        there, self._pattern_at = (
+            self._pattern_at,
+            self._advance(self._pattern_at, self._pattern, bound),
+        )
+        return (
+            self._entries._replace(start=here, stop=self._at),
+            self._pattern._replace(start=there, stop=self._pattern_at),
+        )
+
+    def _advance(
+        self, at: NDArray[np.int64], rows: Entries | Pattern, bound: int
+    ) -> NDArray[np.int64]:
+        out = np.empty_like(at)
+        kernels.advance(at, rows.stop, rows.index, bound, out)
+        return out

@@ -1,0 +1,76 @@
+"""The six hyperparameters of the hierarchical gamma priors."""
+
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+
+from hcpf.elements.domains import POSITIVE
+from hcpf.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Priors:
+    r"""Priors of the factors and activities, with the paper's symbol beside each name.
+
+    :math:`r_u \sim \mathrm{Gamma}(\rho, \rho/\varrho)`,
+    :math:`s_{uk} \sim \mathrm{Gamma}(\eta, r_u)`, and the same for items with
+    :math:`\omega, \varpi, \zeta`.
+
+    Parameters
+    ----------
+    user_shape
+        :math:`\eta`, the shape of the user factors.
+    user_activity_shape
+        :math:`\rho`; small values let users differ widely in activity.
+    user_activity_mean
+        :math:`\varrho`, the mean of r; the scale of a user's factors is about eta / varrho.
+    item_shape
+        :math:`\zeta`.
+    item_activity_shape
+        :math:`\omega`.
+    item_activity_mean
+        :math:`\varpi`.
+    """
+
+    user_shape: float
+    user_activity_shape: float
+    user_activity_mean: float
+    item_shape: float
+    item_activity_shape: float
+    item_activity_mean: float
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = POSITIVE.check("Priors", field.name, getattr(self, field.name))
+            object.__setattr__(self, field.name, value)
+
+    @classmethod
+    def paper(cls, density: float, n_components: int) -> Self:
+        r"""The paper's recipe: heavy tails, and shapes near 1e-5 for sparse data.
+
+        :math:`\varrho = \varpi = 0.1`, :math:`\rho = \omega = 0.01`,
+        :math:`\eta = \varrho\sqrt{E[n]/K}` with :math:`E[n] = -\log(1 - \text{density})`.
+        """
+        shape = 0.1 * np.sqrt(expected_count(density) / n_components)
+        return cls(shape, 0.01, 0.1, shape, 0.01, 0.1)
+
+    @classmethod
+    def matched(
+        cls, expected: float, n_components: int, shape: float = 0.3, activity_shape: float = 1.0
+    ) -> Self:
+        r"""Moderate shapes whose scale matches the data.
+
+        The scale :math:`\eta/\varrho` of the user factors, that of the item factors, and the
+        number of components multiply to ``expected``, the expected count of a pair. (It is the
+        scale at the mean activity that is matched: E[1/r] is infinite for rho <= 1.)
+        """
+        mean = shape / np.sqrt(expected / n_components)
+        return cls(shape, activity_shape, mean, shape, activity_shape, mean)
+
+
+def expected_count(density: float) -> float:
+    """E[n] = -log(1 - density), the Poisson rate of a pair observed with that probability."""
+    if not 0 < density <= 1:
+        raise ParameterError(f"density must lie in (0, 1], got {density!r}.")
+    return float(-np.log1p(-min(density, 1.0 - 1e-9)))

@@ -1,0 +1,205 @@
+"""The command line: exit codes, messages, and what is left on disk."""
+
+import os
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+from typer.testing import CliRunner
+
+import hcpf
+from hcpf import cli
+from hcpf.errors import MissingDependencyError
+from hcpf.experiments import figure1
+
+
+@pytest.fixture
+def run():
+    return partial(CliRunner().invoke, cli.main)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Stand in for the drawing, which only one test here needs to be real."""
+    monkeypatch.setattr(figure1, "draw", lambda: None)
+    monkeypatch.setattr(figure1, "render", lambda figure, kind: f"image {kind}".encode())
+
+
+def one_line(text):
+    assert text.count("\n") == 1
+    assert "Traceback" not in text
+    return text
+
+
+def test_version(run):
+    result = run(["--version"])
+    assert result.exit_code == 0
+    assert result.stdout == f"hcpf {hcpf.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--help"], "reproduce"),
+        (["reproduce", "--help"], "figure1"),
+        (["reproduce", "figure1", "--help"], "output"),
+    ],
+)
+def test_help(run, arguments, expected):
+    result = run(arguments)
+    assert result.exit_code == 0
+    assert expected in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["reproduce", "figure9"], ["--nonsense"]])
+def test_unknown_commands_are_usage_errors(run, arguments):
+    result = run(arguments)
+    assert result.exit_code == 2
+    assert "No such" in result.stderr
+
+
+def test_figure1_is_drawn(run, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(figure1, "draw", partial(figure1.draw, columns=24))
+    output = tmp_path / "figure1.png"
+    result = run(["reproduce", "figure1", "--output", str(output)])
+    assert result.exit_code == 0, result.output
+    assert output.read_bytes().startswith(b"\x89PNG")
+    size = cli._readable_size(output.stat().st_size)
+    assert one_line(result.stdout) == f"Wrote {output} ({size}).\n"
+
+
+def test_default_output_is_in_the_working_folder(run, quick, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(["reproduce", "figure1"])
+    assert result.exit_code == 0
+    assert (tmp_path / "figure1.png").read_bytes() == b"image png"
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.PNG", "a.pdf", "a.svg"])
+def test_format_follows_the_name(run, quick, tmp_path, name):
+    result = run(["reproduce", "figure1", "-o", str(tmp_path / name)])
+    assert result.exit_code == 0
+    assert (tmp_path / name).read_bytes() == f"image {name[-3:].lower()}".encode()
+
+
+def test_overwriting_is_announced(run, quick, tmp_path):
+    output = tmp_path / "figure1.png"
+    output.write_bytes(b"old")
+    result = run(["reproduce", "figure1", "-o", str(output)])
+    assert result.exit_code == 0
+    assert one_line(result.stdout) == f"Overwrote {output} (9 bytes).\n"
+    assert output.read_bytes() == b"image png"
+
+
+def test_folders_are_made(run, quick, tmp_path):
+    output = tmp_path / "new" / "folder" / "figure1.png"
+    result = run(["reproduce", "figure1", "-o", str(output)])
+    assert result.exit_code == 0
+    assert output.is_file()
+
+
+@pytest.mark.parametrize("name", ["figure1", "figure1.bmp", "figure1.png.txt"])
+def test_unknown_formats_are_refused_before_drawing(run, tmp_path, name):
+    result = run(["reproduce", "figure1", "-o", str(tmp_path / name)])
+    assert result.exit_code == 1
+    assert ".png, .pdf, .svg" in one_line(result.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_path_through_a_file_is_refused(run, tmp_path):
+    (tmp_path / "file").write_text("data")
+    result = run(["reproduce", "figure1", "-o", str(tmp_path / "file" / "figure1.png")])
+    assert result.exit_code == 1
+    assert "leads through a file" in one_line(result.stderr)
+    assert (tmp_path / "file").read_text() == "data"
+
+
+def test_a_folder_of_that_name_is_refused(run, tmp_path):
+    (tmp_path / "figure1.png").mkdir()
+    result = run(["reproduce", "figure1", "-o", str(tmp_path / "figure1.png")])
+    assert result.exit_code == 1
+    assert "not a regular file" in one_line(result.stderr)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
+def test_folder_without_permission_is_refused(run, tmp_path):
+    tmp_path.chmod(0o500)
+    result = run(["reproduce", "figure1", "-o", str(tmp_path / "figure1.png")])
+    tmp_path.chmod(0o700)
+    assert result.exit_code == 1
+    assert "no permission" in one_line(result.stderr)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder nobody can write to")  # noqa: PTH112
+def test_failure_of_the_system_names_the_file_asked_for(run, quick):
+    result = run(["reproduce", "figure1", "-o", "/proc/self/figure1.png"])
+    assert result.exit_code == 1
+    assert one_line(result.stderr).startswith("hcpf: ")
+    assert "/proc/self/figure1.png" in result.stderr
+
+
+def test_failed_write_leaves_the_old_file_and_nothing_else(run, quick, tmp_path, monkeypatch):
+    output = tmp_path / "figure1.png"
+    output.write_bytes(b"old")
+
+    def full(self, target):
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr("pathlib.Path.replace", full)
+    result = run(["reproduce", "figure1", "-o", str(output)])
+    assert result.exit_code == 1
+    assert one_line(result.stderr) == f"hcpf: {output}: No space left on device.\n"
+    assert output.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_symbolic_link_is_followed(run, quick, tmp_path):
+    target, link = tmp_path / "real.png", tmp_path / "link.png"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    result = run(["reproduce", "figure1", "-o", str(link)])
+    assert result.exit_code == 0
+    assert result.stdout.startswith("Overwrote")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"image png"
+
+
+def test_missing_dependency_is_one_line(run, tmp_path, monkeypatch):
+    def draw():
+        raise MissingDependencyError("Figure 1 needs matplotlib:\npip install 'hcpf[plots]'.")
+
+    monkeypatch.setattr(figure1, "draw", draw)
+    result = run(["reproduce", "figure1", "-o", str(tmp_path / "figure1.png")])
+    assert result.exit_code == 1
+    assert one_line(result.stderr) == (
+        "hcpf: Figure 1 needs matplotlib: pip install 'hcpf[plots]'.\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unexpected_errors_are_not_hidden(run, tmp_path, monkeypatch):
+    def draw():
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(figure1, "draw", draw)
+    result = run(["reproduce", "figure1", "-o", str(tmp_path / "figure1.png")])
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_help_loads_no_heavy_modules():
+    code = (
+        "import sys; from typer.testing import CliRunner; import hcpf.cli\n"
+        "assert CliRunner().invoke(hcpf.cli.main, ['--help']).exit_code == 0\n"
+        "print([m for m in ('matplotlib', 'numba', 'sklearn') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_module_can_be_run():
+    done = subprocess.run(
+        [sys.executable, "-m", "hcpf.cli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"hcpf {hcpf.__version__}\n"
