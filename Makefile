@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test check format clean
+.PHONY: setup demo test check format bench clean
 
 setup: $(READY)
 
@@ -29,6 +29,28 @@ check: setup
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Speed and memory against other libraries, in an environment of their own. A Parquet file of
+# user, item, value adds the time to quality: make bench DATA=ratings.parquet
+BENCH := .venv-bench/bin
+BENCH_READY := .venv-bench/.ready
+BENCH_PINS := $(CURDIR)/benchmarks/constraints.txt
+BENCH_PIP := PIP_CONSTRAINT="$(BENCH_PINS)" PIP_BUILD_CONSTRAINT="$(BENCH_PINS)" \
+	$(BENCH)/python -m pip install --quiet --disable-pip-version-check
+
+$(BENCH_READY): pyproject.toml benchmarks/constraints.txt
+	$(PYTHON) -m venv .venv-bench
+	@echo '*' > .venv-bench/.gitignore
+	$(BENCH_PIP) -e . pandas pyarrow
+	@for peer in hpfrec implicit cornac; do echo "installing $$peer"; \
+		$(BENCH_PIP) $$peer || echo "$$peer cannot be installed here and is left out"; done
+	@touch $@
+
+bench: $(BENCH_READY)
+	$(BENCH)/python benchmarks/iteration.py
+	$(BENCH)/python benchmarks/scaling.py
+	$(BENCH)/python benchmarks/startup.py
+	$(if $(DATA),$(BENCH)/python benchmarks/quality.py "$(DATA)")
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis

@@ -12,7 +12,7 @@ from hcpf.data import PAPER_DATASETS, Interactions
 from hcpf.data.paper import paper_dataset
 from hcpf.elements import Binomial, Degenerate, Gamma, Normal, Poisson, ZeroTruncatedPoisson
 from hcpf.errors import HcpfError, IncompleteElementError, InputError, ParameterError
-from hcpf.simulate import Simulation, simulate
+from hcpf.simulation import Simulation, simulate
 
 TINY = 1e-4  # a test with a fixed seed fails below this p-value
 REPEATS = 40_000

@@ -64,6 +64,24 @@ def test_log_poisson(n):
         assert_allclose(float(found), textbook, rtol=1e-14, atol=3e-14)
 
 
+@pytest.mark.parametrize("total", [1.0, 2.5, 40.0, 1e6, 1e15])
+@pytest.mark.parametrize("p", [1e-12, 0.3, 1 - 1e-9])
+def test_log_binomial(total, p):
+    for share in (0.0, 1e-3, 0.29, 0.5, 0.999, 1.0):
+        x = share * total
+        textbook = exact(
+            lambda x, n, p: (
+                mp.loggamma(n + 1)
+                - mp.loggamma(x + 1)
+                - mp.loggamma(n - x + 1)
+                + x * mp.log(p)
+                + (n - x) * mp.log(1 - p)
+            ),
+            *(x, total, p),
+        )
+        assert_allclose(_special.log_binomial(x, total, p), textbook, rtol=1e-13, atol=2e-13)
+
+
 @pytest.mark.parametrize("a", [1e-300, 1e-12, 1e-3, 0.5, 9.999, 10.0, 50.0, 1e4, 1e10])
 def test_log_rising(a):
     for y in [0.0, 1.0, 2.0, 10.0, 1e3, 1e6]:

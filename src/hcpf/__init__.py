@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from hcpf.data.interactions import Interactions
     from hcpf.estimator import HCPF
     from hcpf.posterior import Posterior
-    from hcpf.simulate import Simulation, simulate
+    from hcpf.simulation import Simulation, simulate
 
 # What needs scikit-learn or compiled kernels is loaded when it is first asked for.
 _LAZY = {
     "HCPF": "hcpf.estimator",
     "Interactions": "hcpf.data.interactions",
     "Posterior": "hcpf.posterior",
-    "Simulation": "hcpf.simulate",
-    "simulate": "hcpf.simulate",
+    "Simulation": "hcpf.simulation",
+    "simulate": "hcpf.simulation",
 }
 
 

@@ -51,6 +51,7 @@ def _weights(n: FloatArray, rate: FloatArray, *, plain: bool) -> FloatArray:
     """Poisson masses along rows of n; those of consecutive numbers follow from the first."""
     if not plain:
         return np.exp(log_poisson(n, rate))
-    ratio = rate / n
-    ratio[:, :1] = np.exp(log_poisson(n[:, :1], rate))
+    ratio, start = rate / n, n[:, :1]
+    # The mass at 1 needs no logarithm, which would cost a tiny rate some digits.
+    ratio[:, :1] = np.where(start == 1, rate * np.exp(-rate), np.exp(log_poisson(start, rate)))
     return np.cumprod(ratio, axis=1, dtype=np.float64)

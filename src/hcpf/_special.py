@@ -81,6 +81,19 @@ def log_poisson(n: ArrayLike, rate: ArrayLike) -> FloatArray:
     return np.where(n > 0, main, -rate)
 
 
+def log_binomial(x: ArrayLike, total: ArrayLike, p: ArrayLike) -> FloatArray:
+    r"""Return log of C(total, x) p^x (1-p)^(total-x) for 0 <= x <= total, neither need be whole.
+
+    Two Poissons given their sum are binomial, hence this keeps its digits as ``log_poisson`` does.
+
+    >>> round(float(log_binomial(3, 8, 0.5)) - float(np.log(56 / 256)), 12)
+    0.0
+    """
+    x, total, p = (np.asarray(value, dtype=np.float64) for value in (x, total, p))
+    parts = log_poisson(x, total * p) + log_poisson(total - x, total * (1.0 - p))
+    return parts - log_poisson(total, total)
+
+
 def log_rising(a: ArrayLike, y: ArrayLike) -> FloatArray:
     r"""Return log of Γ(a + y) / Γ(a) for a > 0, y >= 0, exact also where a far exceeds y."""
     a = np.asarray(a, dtype=np.float64)

@@ -7,15 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from hcpf._checks import flag
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.compound import CompoundPoisson
+from hcpf.data.canonical import plain
 from hcpf.data.interactions import Interactions
 from hcpf.elements.base import Element
-from hcpf.errors import NotFittedError
+from hcpf.errors import InputError, NotFittedError, ParameterError
 from hcpf.inference.combine import Combined
 from hcpf.inference.entry import EntryOptions
 from hcpf.inference.options import FitOptions
-from hcpf.inference.session import FitPlan, fit_all
+from hcpf.inference.session import FitPlan, Start, fit_all
 from hcpf.inference.svi import SviOptions
 from hcpf.posterior import Posterior
 from hcpf.priors import Priors
@@ -162,6 +164,7 @@ class HCPF(BaseEstimator):
         exclude
             Pairs, observed or missing, that take no part: a matrix whose stored entries mark them.
         """
+        flag("warm_start", self.warm_start)
         data = as_interactions(X)
         plan = FitPlan(
             n_components=self.n_components,
@@ -176,11 +179,13 @@ class HCPF(BaseEstimator):
             n_threads=self.n_threads,
             random_state=self.random_state,
             progress=self.progress,
-            checkpoint=None if self.checkpoint is None else Path(self.checkpoint),
+            checkpoint=_as_path(self.checkpoint),
             checkpoint_every=self.checkpoint_every,
             checkpoint_seconds=self.checkpoint_seconds,
         )
-        start = self.posteriors_ if self.warm_start and hasattr(self, "posteriors_") else None
+        start = None
+        if self.warm_start and hasattr(self, "posteriors_"):
+            start = Start(self.posteriors_, self.element_)
         fitted = fit_all(
             data.matrix,
             plan,
@@ -221,9 +226,10 @@ class HCPF(BaseEstimator):
         """Poisson rates of the pairs (users and items broadcast), averaged over the fits."""
         if not hasattr(self, "posteriors_"):
             raise NotFittedError("This HCPF is not fitted yet: call fit first.")
-        u, i = np.broadcast_arrays(np.asarray(users), np.asarray(items))
-        rates = Combined(self.posteriors_).rates(_index(u), _index(i))
-        return rates.reshape(u.shape)
+        u, i = np.broadcast_arrays(
+            _positions("users", users, self.users_), _positions("items", items, self.items_)
+        )
+        return Combined(self.posteriors_).rates(u.ravel(), i.ravel()).reshape(u.shape)
 
     def predictive(self, users: ArrayLike, items: ArrayLike) -> CompoundPoisson:
         """The whole predictive distribution of the pairs."""
@@ -247,5 +253,23 @@ def as_interactions(X: Any) -> Interactions:
     return X if isinstance(X, Interactions) else Interactions.from_matrix(X)
 
 
-def _index(ids: NDArray[Any]) -> NDArray[np.int64]:
-    return ids.ravel().astype(np.int64)
+def _as_path(checkpoint: str | Path | None) -> Path | None:
+    try:
+        return None if checkpoint is None else Path(checkpoint)
+    except TypeError:
+        raise ParameterError(f"checkpoint must be a path or None; got {checkpoint!r}.") from None
+
+
+def _positions(name: str, ids: ArrayLike, known: NDArray[Any]) -> NDArray[np.int64]:
+    """Find ids among those fitted, or raise an InputError that names one that is not."""
+    wanted = np.asarray(ids)
+    order = np.argsort(known)
+    try:
+        place = np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)
+        found = order[place]
+        strange = known[found] != wanted
+    except TypeError:
+        raise InputError(f"{name}: the fitted ids are {known.dtype}; got {wanted.dtype}.") from None
+    if np.any(strange):
+        raise InputError(f"{name}: {plain(wanted[strange].flat[0])!r} was not among those fitted.")
+    return found

@@ -5,8 +5,11 @@ from typing import Self
 
 import numpy as np
 
-from hcpf.elements.domains import POSITIVE
+from hcpf._checks import number, whole
+from hcpf.elements.domains import Domain
 from hcpf.errors import ParameterError
+
+_SCALE = Domain("between 1e-20 and 1e20", lambda x: (x >= 1e-20) & (x <= 1e20))
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,9 @@ class Priors:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = POSITIVE.check("Priors", field.name, getattr(self, field.name))
+            value = _SCALE.check("Priors", field.name, getattr(self, field.name))
+            if not isinstance(value, float):
+                raise ParameterError(f"Priors: {field.name} must be a single number.")
             object.__setattr__(self, field.name, value)
 
     @classmethod
@@ -52,7 +57,12 @@ class Priors:
         :math:`\varrho = \varpi = 0.1`, :math:`\rho = \omega = 0.01`,
         :math:`\eta = \varrho\sqrt{E[n]/K}` with :math:`E[n] = -\log(1 - \text{density})`.
         """
-        shape = 0.1 * np.sqrt(expected_count(density) / n_components)
+        return cls.paper_for(expected_count(density), n_components)
+
+    @classmethod
+    def paper_for(cls, expected: float, n_components: int) -> Self:
+        """The paper's recipe for a given expected count of a pair, E[n]."""
+        shape = 0.1 * np.sqrt(expected / whole("n_components", n_components))
         return cls(shape, 0.01, 0.1, shape, 0.01, 0.1)
 
     @classmethod
@@ -65,12 +75,11 @@ class Priors:
         number of components multiply to ``expected``, the expected count of a pair. (It is the
         scale at the mean activity that is matched: E[1/r] is infinite for rho <= 1.)
         """
-        mean = shape / np.sqrt(expected / n_components)
+        mean = shape / np.sqrt(expected / whole("n_components", n_components))
         return cls(shape, activity_shape, mean, shape, activity_shape, mean)
 
 
 def expected_count(density: float) -> float:
     """E[n] = -log(1 - density), the Poisson rate of a pair observed with that probability."""
-    if not 0 < density <= 1:
-        raise ParameterError(f"density must lie in (0, 1], got {density!r}.")
-    return float(-np.log1p(-min(density, 1.0 - 1e-9)))
+    share = number("density", density, 1e-300, 1.0, "in (0, 1]")
+    return float(-np.log1p(-min(share, 1.0 - 1e-9)))

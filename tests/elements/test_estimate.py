@@ -2,6 +2,7 @@
 
 import time
 
+import mpmath as mp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -190,6 +191,19 @@ def test_well_specified_estimates_are_near_the_truth(rng):
         estimate = type(truth).estimate(truth.sample(np.ones(100_000), rng))
         for name, value in truth.parameters.items():
             assert_allclose(getattr(estimate, name), value, rtol=0.05, atol=0.01)
+
+
+@pytest.mark.parametrize("spread", [3.0, 0.3, 0.02, 0.01, 1e-5])
+def test_gamma_solves_its_equations(spread):
+    """log a - psi(a) = log mean - mean log, whose two sides nearly cancel for large shapes."""
+    y = np.array([1.0, 1.0 + spread, 2.0, 2.0 * (1.0 + spread)][: 2 if spread < 0.1 else 4])
+    estimate = Gamma.estimate(y)
+    with mp.workdps(50):
+        exact = [mp.mpf(value) for value in y]
+        gap = mp.log(mp.fsum(exact) / len(exact)) - mp.fsum(map(mp.log, exact)) / len(exact)
+        shape = mp.mpf(estimate.shape)
+        assert_allclose(float(mp.log(shape) - mp.digamma(shape)), float(gap), rtol=1e-10)
+    assert_allclose(estimate.mean, y.mean(), rtol=1e-14)
 
 
 def test_shape_of_values_does_not_matter(rng):

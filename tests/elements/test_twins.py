@@ -1,5 +1,6 @@
 """Elements against scipy, and elements with array parameters against single ones."""
 
+import mpmath as mp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -35,6 +36,20 @@ def test_zero_truncated_poisson_is_a_poisson_that_is_not_zero(rate):
     )
     truncated = whole.logpmf(y) - np.log(-np.expm1(-rate))
     assert_allclose(element.log_density(y), truncated, rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [1e-6, 1.0, 1e3, 1e12])
+def test_inverse_gaussian_cdf_in_high_precision(shape):
+    """Its textbook form multiplies e^(2 shape / mean) with a tail that cancels it."""
+    mean = 1.7
+    element = elements.InverseGaussian(mean, shape)
+    for y in mean * (1 + np.array([-2.0, -0.3, 0.0, 1.0, 3.0]) * min(0.3, (mean / shape) ** 0.5)):
+        with mp.workdps(60):
+            m, s, x = mp.mpf(mean), mp.mpf(shape), mp.mpf(y)
+            near, far = mp.sqrt(s / x) * (x / m - 1), mp.sqrt(s / x) * (x / m + 1)
+            tail = mp.erfc(far / mp.sqrt(2)) / 2
+            exact = float(mp.ncdf(near) + mp.exp(2 * s / m) * tail)
+        assert_allclose(element.cdf(y), exact, rtol=1e-9)
 
 
 @pytest.mark.parametrize("family", elements.ALL, ids=lambda family: family.name)

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._special import log1p_minus, log_rising
+from hcpf._special import log1p_minus, log_binomial, log_rising
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.domains import COUNTS, POSITIVE_INTEGER, SMALLEST, UNIT_INTERVAL
@@ -52,9 +52,9 @@ class Binomial(Element):
         return self.trials * self.probability * (1.0 - self.probability)
 
     def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
-        total, p = n * self.trials, self.probability
-        fails = np.maximum(total - y, 0.0)
-        return log_choose(total, y) + y * np.log(p) + fails * np.log1p(-p)
+        total = n * self.trials
+        inside = log_binomial(np.minimum(y, total), total, self.probability)
+        return np.where(y <= total, inside, -np.inf)
 
     def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         total = n * self.trials

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._special import log1mexp
+from hcpf._special import log1mexp, log_binomial
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.binomial import log_choose
@@ -53,8 +53,8 @@ class Geometric(Element):
         return self.probability / np.square(1.0 - self.probability)
 
     def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
-        p, further = self.probability, np.maximum(y - n, 0.0)
-        return log_choose(y - 1.0, n - 1.0) + further * np.log(p) + n * np.log1p(-p)
+        further = log_binomial(np.maximum(y - n, 0.0), y, self.probability)
+        return np.where(y >= n, further + np.log(n / y), -np.inf)
 
     def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         further = np.floor(np.maximum(y - n, 0.0))

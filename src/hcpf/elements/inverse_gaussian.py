@@ -56,11 +56,12 @@ class InverseGaussian(Element):
 
     def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         mean, shape = n * self.mean, n * n * self.shape
-        inside = np.clip(y, np.finfo(np.float64).tiny, np.finfo(np.float64).max)
-        root, root_inverse = np.sqrt(shape / mean * (inside / mean)), np.sqrt(shape / inside)
-        lower = special.ndtr(root - root_inverse)
-        # e^(2l/m) overflows on its own; its product with the tail never does.
-        upper = np.exp(2.0 * shape / mean + special.log_ndtr(-root - root_inverse))
+        inside = np.clip(y, np.finfo(np.float64).tiny, 1e300)
+        scale = np.sqrt(shape) / np.sqrt(inside)
+        near, far = scale * (inside / mean - 1.0), scale * (inside / mean + 1.0)
+        lower = special.ndtr(near)
+        # e^(2l/m) Pr(Z < -far), of which the first overflows and the second underflows
+        upper = 0.5 * special.erfcx(far / np.sqrt(2.0)) * np.exp(-0.5 * np.square(near))
         return np.where(y > 0, np.minimum(lower + upper, 1.0), 0.0)
 
     def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:

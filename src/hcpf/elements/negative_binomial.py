@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._special import log1mexp, log_rising
+from hcpf._special import log1mexp, log_binomial, log_rising
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST, UNIT_INTERVAL, inside_unit
@@ -59,8 +59,8 @@ class NegativeBinomial(Element):
         return self.mean / (1.0 - self.probability)
 
     def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
-        p, total = self.probability, n * self.successes
-        return y * np.log(p) + total * np.log1p(-p) + self.log_base_measure(y, total)
+        total = n * self.successes
+        return log_binomial(y, total + y, self.probability) + np.log(total / (total + y))
 
     def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         whole = np.floor(np.maximum(y, 0.0))

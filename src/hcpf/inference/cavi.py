@@ -8,6 +8,7 @@ from hcpf.inference import kernels
 from hcpf.inference.kernels import Entries, Factors, Pattern, Prior
 from hcpf.inference.problem import Problem, Side
 from hcpf.inference.state import State, side_prior
+from hcpf.inference.threads import threads_for
 from hcpf.priors import Priors
 
 
@@ -22,8 +23,8 @@ def cavi_step(state: State, problem: Problem, priors: Priors) -> None:
         state.items, state.users, problem.items, problem,
         side_prior(priors, size, users=False), state.user_sums,
     )  # fmt: skip
-    state.sum_counts = item_counts[0]
-    state.cut_short = user_counts[1] + item_counts[1] > 0
+    state.sum_counts = float(item_counts[0])
+    state.cut_short = bool(user_counts[1] + item_counts[1] > 0)
 
 
 def half_step(
@@ -50,10 +51,12 @@ def half_step(
     base = np.zeros(size) if problem.train_on == "observed" else col_sums
     column_sums = np.zeros((len(blocks) - 1, size))
     counts = np.zeros((len(blocks) - 1, 2))
-    kernels.update_rows(
-        side.entries if entries is None else entries,
-        rows, cols, problem.tables, prior, base,
-        side.pattern if pattern is None else pattern,
-        blocks, column_sums, counts,
-    )  # fmt: skip
+    entries = side.entries if entries is None else entries
+    pattern = side.pattern if pattern is None else pattern
+    first, last = blocks[0], blocks[-1]
+    n_entries = int(np.sum(entries.stop[first:last] - entries.start[first:last]))
+    with threads_for(2.0 * size * (n_entries + 4.0 * (last - first))):
+        kernels.update_rows(
+            entries, rows, cols, problem.tables, prior, base, pattern, blocks, column_sums, counts
+        )
     return column_sums.sum(axis=0), counts.sum(axis=0)

@@ -16,10 +16,7 @@ def elbo(state: State, problem: Problem, priors: Priors) -> float:
     """
     size = state.users.a.shape[1]
     users, items = problem.users, problem.items
-    sums = np.zeros(len(users.blocks) - 1)
-    kernels.sum_log_z(users.entries, state.users, state.items, problem.tables, users.blocks, sums)
-    total = float(sums.sum()) + problem.local.constant
-    total -= expected_total(state, problem)
+    total = _sum_log_z(state, problem) - expected_total(state, problem)
     for factors, side, is_users in ((state.users, users, True), (state.items, items, False)):
         shape = priors.user_activity_shape if is_users else priors.item_activity_shape
         parts = np.zeros(len(side.blocks) - 1)
@@ -27,6 +24,17 @@ def elbo(state: State, problem: Problem, priors: Priors) -> float:
         kernels.side_bound(factors, prior, shape, side.blocks, parts)
         total += float(parts.sum())
     return total
+
+
+def _sum_log_z(state: State, problem: Problem) -> float:
+    """The sum of log Z over the observed entries."""
+    users = problem.users
+    sums = np.zeros(len(users.blocks) - 1)
+    kernels.sum_log_z(users.entries, state.users, state.items, problem.tables, users.blocks, sums)
+    # The tables are those of problem.element. Where theta has moved on since, log p(y | n) differs
+    # by -n kappa Psi(theta), which is in the users' shift, and by y theta.
+    moved = float(state.element.theta - problem.element.theta)
+    return float(sums.sum()) + problem.local.constant + problem.sum_of_values * moved
 
 
 def expected_total(state: State, problem: Problem) -> float:

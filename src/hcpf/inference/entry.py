@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hcpf._checks import flag, number, settle
 from hcpf._types import FloatArray
-from hcpf.inference.kernels import Entries, Factors
+from hcpf.inference.kernels import Factors, Pattern
 from hcpf.inference.kernels.entry import entry_steps
-from hcpf.inference.problem import Problem
+from hcpf.inference.problem import Problem, Side
 from hcpf.inference.state import State, rescale, side_prior
 from hcpf.priors import Priors
 
@@ -19,15 +20,24 @@ class EntryOptions:
     Parameters
     ----------
     tau, xi
-        Draw t of a row moves it by ``(t + tau) ** -xi``.
+        Draw t of a row moves it by ``(t + tau) ** -xi``, at most 1.
     stratified
-        Draw observed and missing entries half and half, weighted to the full grid; False draws
-        uniformly from the grid, as the paper does.
+        Draw observed and missing entries half and half (or more observed ones, where those are
+        the majority), weighted to the full grid; False draws uniformly from the grid, as the
+        paper does. Training on observed entries only draws no others.
     """
 
     tau: float = 10_000.0
     xi: float = 0.7
     stratified: bool = True
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            tau=number("tau", self.tau, 1e-9, 1e300, "a number above 0"),
+            xi=number("xi", self.xi, 0.5 + 1e-9, 1.0, "above 0.5 and at most 1"),
+            stratified=flag("stratified", self.stratified),
+        )
 
 
 def entry_pass(
@@ -39,24 +49,59 @@ def entry_pass(
     if not memory:
         _remember(memory, "user", state.users)
         _remember(memory, "item", state.items)
-    entries = problem.users.entries
-    owner = np.repeat(np.arange(problem.users.size), entries.stop - entries.start)
-    excluded = problem.users.pattern if problem.users.pattern.sign < 0 else _nothing(entries)
+    share = observed_share(problem, options.stratified)
     users = tuple(memory[f"user_{name}"] for name in ("a", "b", "activity_b"))
     items = tuple(memory[f"item_{name}"] for name in ("a", "b", "activity_b"))
+    weights = _weights(problem.users, problem, share), _weights(problem.items, problem, share)
     counts = np.zeros(3)
     entry_steps(
-        entries, excluded, owner, problem.tables, state.slope - problem.local.slope,
-        users, items, side_prior(priors, size, True), side_prior(priors, size, False),
-        _weights(problem, options.stratified), (memory["user_clock"], memory["item_clock"]),
-        options.tau, options.xi, options.stratified, problem.n_observed, rng, counts,
+        problem.users.entries, _excluded(problem.users), problem.users.owner, problem.tables,
+        state.slope - problem.local.slope, users, items, side_prior(priors, size, True),
+        side_prior(priors, size, False), weights, (memory["user_clock"], memory["item_clock"]),
+        options.tau, options.xi, share, problem.n_observed, rng, counts,
     )  # fmt: skip
-    state.sum_counts = problem.n_observed * counts[2] / max(counts[0], 1.0)
+    state.sum_counts = problem.n_observed * float(counts[1]) / max(float(counts[0]), 1.0)
+    state.cut_short = bool(counts[2] > 0)
     _recall(memory, "user", state.users)
     _recall(memory, "item", state.items)
     state.user_sums = state.users.mean.sum(axis=0, dtype=np.float64)
     state.item_sums = state.items.mean.sum(axis=0, dtype=np.float64)
     rescale(state, problem)
+
+
+def observed_share(problem: Problem, stratified: bool) -> float:
+    """The chance that a draw is an observed entry."""
+    in_grid = problem.n_observed / (problem.n_observed + _missing(problem.users, problem).sum())
+    return max(0.5, float(in_grid)) if stratified else float(in_grid)
+
+
+def _weights(side: Side, problem: Problem, share: float) -> FloatArray:
+    r"""What an observed and a missing draw of each row stand for: d/p and (C - d)/(1 - p).
+
+    d is the row's number of observed entries, C that of all pairs that take part, and p the
+    chance that a draw of the row is an observed one.
+    """
+    degree, missing = side.degrees.astype(np.float64), _missing(side, problem)
+    observed_draws = share * degree / problem.n_observed
+    missing_draws = (1.0 - share) * missing / max(float(missing.sum()), 1.0)
+    draws = np.maximum(observed_draws + missing_draws, 1e-300)
+    chance = np.stack([observed_draws, missing_draws], axis=1) / draws[:, None]
+    return np.stack([degree, missing], axis=1) / np.maximum(chance, 1e-300)
+
+
+def _missing(side: Side, problem: Problem) -> FloatArray:
+    """Per row: the pairs that take part in training without being observed."""
+    if problem.train_on == "observed":
+        return np.zeros(side.size)
+    width = problem.items.size if side is problem.users else problem.users.size
+    excluded = _excluded(side)
+    return width - side.degrees - (excluded.stop - excluded.start).astype(np.float64)
+
+
+def _excluded(side: Side) -> Pattern:
+    if side.pattern.sign < 0:
+        return side.pattern
+    return side.pattern._replace(stop=side.pattern.start)
 
 
 def _remember(memory: dict[str, FloatArray], side: str, factors: Factors) -> None:
@@ -71,28 +116,3 @@ def _recall(memory: dict[str, FloatArray], side: str, factors: Factors) -> None:
     factors.a[:] = memory[f"{side}_a"]
     factors.mean[:] = memory[f"{side}_a"] / memory[f"{side}_b"]
     factors.activity_b[:] = memory[f"{side}_activity_b"]
-
-
-def _nothing(entries: Entries) -> Entries:
-    return entries._replace(stop=entries.start)
-
-
-def _weights(problem: Problem, stratified: bool) -> tuple[FloatArray, FloatArray]:
-    r"""What an observed and a missing draw of each row stand for: d/p and (C - d)/(1 - p)."""
-    out: list[FloatArray] = []
-    n_users, n_items = problem.users.size, problem.items.size
-    for side, width in ((problem.users, n_items), (problem.items, n_users)):
-        degree = (side.entries.stop - side.entries.start).astype(np.float64)
-        left_out = np.zeros_like(degree)
-        if side.pattern.sign < 0:
-            left_out = (side.pattern.stop - side.pattern.start).astype(np.float64)
-        missing = np.maximum(width - left_out - degree, 0.0)
-        if stratified:
-            observed_share = 0.5 * degree / max(problem.n_observed, 1)
-            missing_share = 0.5 * missing / max(n_users * n_items - problem.n_observed, 1)
-            chance = observed_share / np.maximum(observed_share + missing_share, 1e-300)
-        else:
-            chance = degree / np.maximum(degree + missing, 1.0)
-        observed = degree / np.maximum(chance, 1e-300)
-        out.append(np.stack([observed, missing / np.maximum(1.0 - chance, 1e-300)], axis=1))
-    return out[0], out[1]

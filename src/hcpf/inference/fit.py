@@ -17,7 +17,7 @@ from hcpf.inference.cavi import cavi_step
 from hcpf.inference.checkpoint import Checkpoint
 from hcpf.inference.elbo import elbo
 from hcpf.inference.entry import entry_pass
-from hcpf.inference.heldout import HeldOut
+from hcpf.inference.heldout import HeldOut, pair_rates
 from hcpf.inference.mstep import best_dispersion, update_theta
 from hcpf.inference.options import FitOptions
 from hcpf.inference.problem import Problem
@@ -27,10 +27,10 @@ from hcpf.priors import Priors
 
 logger = logging.getLogger("hcpf")
 
-Remake = Callable[[Element, tuple[int, int]], Problem]
-"""Lays the data out anew for another element or wider tables."""
+Remake = Callable[[Element, FloatArray | None], Problem]
+"""Lays the data out anew for another element, or with weights that reach larger rates."""
 
-_DISPERSION_AT = frozenset({3, 8, 18, 38, 78})  # passes after which the dispersion is re-estimated
+_DISPERSION_AT = frozenset({3, 10, 30})  # passes after which the dispersion is re-estimated
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def train(
     options: FitOptions,
     *,
     remake: Remake,
-    values: FloatArray,
+    values: Callable[[], FloatArray],
     validation: HeldOut | None = None,
     checkpoint: Checkpoint | None = None,
     progress: bool | None = None,
@@ -84,7 +84,7 @@ def train(
             if run.state.cut_short:
                 _widen(run, remake)
             if free and run.state.iteration in _DISPERSION_AT:
-                _update_dispersion(run, remake, values)
+                _update_dispersion(run, remake, values())
             last = run.state.iteration >= options.max_iter or interrupted()
             if last or run.state.iteration % options.check_every == 0:
                 _check(run, options, validation, time.perf_counter() - clock)
@@ -115,14 +115,19 @@ def _one_pass(run: Run, options: FitOptions) -> None:
 
 
 def _widen(run: Run, remake: Remake) -> None:
-    """Tabulate wider: some rate lay so far out that its sum over n was cut short.
+    """Store weights of larger n: some rate was so large that its sum over n was cut short.
 
     A sum cut short still gives a lower bound, so nothing done so far is wrong, only not optimal.
     """
-    octaves = run.problem.local.wider()
-    if octaves != run.problem.local.octaves:
-        run.problem = remake(run.problem.element, octaves)
-    run.state.cut_short = False
+    state, problem = run.state, run.problem
+    entries = problem.users.entries
+    # Product-of-means rates: what Algorithm 1 sums at, and no less than the geometric ones.
+    rate = pair_rates(state.users.mean, state.items.mean, problem.users.owner, entries.index)
+    shift = state.slope - problem.local.slope
+    reach = problem.local.wider(np.log(np.maximum(rate, 1e-300)) + shift)
+    if np.any(reach > problem.local.reach):
+        run.problem = remake(problem.element, reach)
+    state.cut_short = False
 
 
 def _update_dispersion(run: Run, remake: Remake, values: FloatArray) -> None:
@@ -130,7 +135,7 @@ def _update_dispersion(run: Run, remake: Remake, values: FloatArray) -> None:
     before, state = elbo(run.state, run.problem, run.priors), run.state
     element, slope = state.element, state.slope
     state.element = best_dispersion(state, run.problem, values)
-    candidate = remake(state.element, run.problem.local.octaves)
+    candidate = remake(state.element, run.problem.local.reach)
     state.slope = candidate.local.slope
     shift_rates(state, 0.0)
     if elbo(state, candidate, run.priors) > before:

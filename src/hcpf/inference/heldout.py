@@ -1,13 +1,17 @@
-"""Held-out pairs, observed and missing, and their likelihood under the current factors."""
+"""Held-out pairs: setting them aside, and their likelihood under the current factors."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from hcpf._types import FloatArray
+from hcpf._types import Csr, FloatArray
 from hcpf.compound import CompoundPoisson
+from hcpf.elements.base import Element
+from hcpf.errors import InputError
 from hcpf.inference import kernels
+from hcpf.inference.sampling import hold_out, pair_keys, sample_missing, select, stored_keys
 from hcpf.inference.state import State
 
 _MOST = 50_000  # observed pairs looked at in one evaluation
@@ -26,17 +30,22 @@ class HeldOut:
 
     def log_likelihood(self, state: State, order: NDArray[np.int64] | None) -> float:
         """Log likelihood of one observed pair with its share of the missing ones, on average."""
-        position = None if order is None else np.argsort(order)
-        some = slice(0, _MOST)
-        users = self.users[some] if position is None else position[self.users[some]]
-        rate = pair_rates(state.users.mean, state.items.mean, users, self.items[some])
+        rows = np.arange(len(state.users.mean)) if order is None else np.argsort(order)
+        some = _evenly(len(self.users), _MOST)
+        rate = pair_rates(
+            state.users.mean, state.items.mean, rows[self.users[some]], self.items[some]
+        )
         observed = CompoundPoisson(rate, state.element).log_density(self.values[some])
-        total = float(np.mean(observed))
-        if len(self.missing_users):
-            rows = self.missing_users if position is None else position[self.missing_users]
-            missing = pair_rates(state.users.mean, state.items.mean, rows, self.missing_items)
-            total -= self.missing_weight * float(np.sum(missing)) / len(self.users)
-        return total
+        missing = pair_rates(
+            state.users.mean, state.items.mean, rows[self.missing_users], self.missing_items
+        )
+        share = self.missing_weight * float(np.sum(missing)) / len(self.users)
+        return float(np.mean(observed)) - share
+
+
+def _evenly(size: int, most: int) -> NDArray[np.int64]:
+    """At most ``most`` positions spread evenly over ``size``: the pairs are sorted by user."""
+    return np.linspace(0, size - 1, min(size, most)).round().astype(np.int64)
 
 
 def pair_rates(
@@ -47,5 +56,81 @@ def pair_rates(
 ) -> FloatArray:
     """Posterior mean rates of pairs given by position."""
     out = np.empty(len(users), np.float64)
-    kernels.pair_rates(user_mean, item_mean, users, items, out)
+    kernels.pair_rates(user_mean, item_mean, users.astype(np.int64), items.astype(np.int64), out)
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What is trained on, what is held out, and all pairs that take no part in training."""
+
+    training: Csr
+    held_out: HeldOut | None
+    excluded: Csr | None
+
+    def check_support(self, element: Element) -> None:
+        """Raise an error if the element cannot give a held-out value."""
+        if self.held_out is not None:
+            element.support.check(f"{type(element).__name__} (in validation)", self.held_out.values)
+
+
+def set_aside(
+    matrix: Csr,
+    validation: Csr | None,
+    exclude: Csr | None,
+    validation_fraction: float,
+    train_on: str,
+    rng: np.random.Generator,
+) -> Parts:
+    """Split off validation pairs and gather everything that takes no part in training.
+
+    As many missing pairs as observed ones are held out, except when training on observed entries
+    only: there missing pairs are no data.
+    """
+    for name, other in (("validation", validation), ("exclude", exclude)):
+        if other is not None and other.shape != matrix.shape:
+            raise InputError(f"{name} has shape {other.shape}, but the data have {matrix.shape}.")
+    if validation is not None and validation.nnz == 0:
+        raise InputError("validation holds no entries: leave it out, or give some.")
+    if matrix.nnz == 0:
+        raise InputError("There are no observed entries to fit.")
+    if exclude is not None:
+        matrix = _without(matrix, exclude)
+    if validation is not None:
+        matrix = _without(matrix, validation)
+    elif validation_fraction > 0:
+        matrix, validation = hold_out(matrix, validation_fraction, rng)
+    if matrix.nnz == 0:
+        raise InputError("No observed entries are left to fit: all are excluded or held out.")
+    if validation is None:
+        return Parts(matrix, None, exclude)
+    wanted = 0 if train_on == "observed" else validation.nnz
+    missing = sample_missing(matrix, wanted, rng, also=[validation, exclude])
+    observed = validation.tocoo()
+    share = validation.nnz / (validation.nnz + matrix.nnz)
+    free = matrix.shape[0] * matrix.shape[1] - len(stored_keys(matrix, validation, exclude))
+    held = HeldOut(
+        users=observed.row.astype(np.int64),
+        items=observed.col.astype(np.int64),
+        values=observed.data.astype(np.float64),
+        missing_users=missing[0],
+        missing_items=missing[1],
+        missing_weight=share * free / max(len(missing[0]), 1),
+    )
+    return Parts(matrix, held, _union(validation, exclude, missing))
+
+
+def _without(matrix: Csr, other: Csr) -> Csr:
+    """Drop the entries whose pair is stored in ``other``."""
+    gone = np.isin(pair_keys(matrix), pair_keys(other))
+    return select(matrix, ~gone) if np.any(gone) else matrix
+
+
+def _union(
+    matrix: Csr, other: Csr | None, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
+) -> Csr:
+    """A matrix that marks the pairs stored in two others, and some more."""
+    width = matrix.shape[1]
+    key = np.union1d(stored_keys(matrix, other), pairs[0] * width + pairs[1])
+    marks = np.ones(len(key), np.float32)
+    return sparse.csr_array((marks, (key // width, key % width)), shape=matrix.shape)

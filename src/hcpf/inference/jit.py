@@ -1,9 +1,12 @@
-"""How kernels are compiled and where their machine code is kept."""
+"""How kernels are compiled, where their machine code is kept, and that one runs at a time."""
 
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -17,45 +20,72 @@ config: Any = numba_config
 FAST = {"contract", "reassoc", "nsz", "arcp"}
 """Floating-point liberties the kernels allow; NaN and infinity keep their meaning."""
 
+_LAUNCH = threading.RLock()
+
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """``numba.njit`` with an on-disk cache that a change in any kernel file invalidates.
 
     Numba looks only at the file a function stands in, so a changed callee in another file would
-    go unnoticed: the cache folder is named after the content of all of them. Where no folder can
-    be written, kernels are compiled in every process.
+    go unnoticed: the cache folder is named after the content of all of them, which stand in
+    Numba looks only at the file a function stands in, so a changed callee in another file would
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         previous = config.CACHE_DIR
         try:
             config.CACHE_DIR = _CACHE_FOLDER
-            return numba.njit(cache=bool(_CACHE_FOLDER), error_model="numpy", **options)(function)
+            compiled = numba.njit(cache=bool(_CACHE_FOLDER), error_model="numpy", **options)(
+                function
+            )
         except RuntimeError:
-            return numba.njit(error_model="numpy", **options)(function)
+            compiled = numba.njit(error_model="numpy", **options)(function)
         finally:
             config.CACHE_DIR = previous
+        return _one_at_a_time(compiled) if options.get("parallel") else compiled
 
     return decorate
 
 
+def _one_at_a_time(launch: Callable[..., Any]) -> Callable[..., Any]:
+    """Numba's fallback threading layer aborts the process on concurrent launches."""
+
+    @wraps(launch)
+    def launch_alone(*arguments: Any) -> Any:
+        with _LAUNCH:
+            return launch(*arguments)
+
+    return launch_alone
+
+
 def _cache_folder() -> str:
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    here = Path(__file__)
+    for path in sorted([here, *(here.parent / "kernels").glob("*.py")]):
         digest.update(path.read_bytes())
     leaf = f"{__version__}-{digest.hexdigest()[:16]}"
-    candidates = [config.CACHE_DIR, os.environ.get("XDG_CACHE_HOME"), Path.home() / ".cache"]
-    for base in (*candidates, tempfile.gettempdir()):
-        if not base:
-            continue
-        folder = Path(base) / "hcpf" / leaf
+    for folder in _candidates():
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                return str(folder)
+            (folder / leaf).mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder / leaf):
+                return str(folder / leaf)
         except OSError:
             continue
     return ""
+
+
+def _candidates() -> Iterator[Path]:
+    """Folders to try in turn; cached code is trusted, so that in /tmp must be the user's own."""
+    for base in (config.CACHE_DIR, os.environ.get("XDG_CACHE_HOME")):
+        if base:
+            yield Path(base) / "hcpf"
+    with suppress(RuntimeError):  # no home at all
+        yield Path.home() / ".cache" / "hcpf"
+    with suppress(OSError, AttributeError):  # no temporary folder; no such ids on Windows
+        folder, me = Path(tempfile.gettempdir()) / f"hcpf-{os.getuid()}", os.getuid()
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if folder.lstat().st_uid == me:
+            yield folder
 
 
 _CACHE_FOLDER = _cache_folder()

@@ -2,19 +2,22 @@ r"""The local step: E[n] and log Z of every entry, as tables in the rate.
 
 The optimal q(n) of an entry is proportional to :math:`p(y \mid n)\,\tilde\Lambda^n/n!`. For a fixed
 value y both E[n] and log Z are smooth functions of the rate, so they are tabulated once, by direct
-summation, on a grid of eight nodes per octave, and read back by cubic Hermite interpolation: the
-relative error is below the rounding of float32. Four modes cover all elements:
+summation, on a grid of eight nodes per octave, and read back by cubic Hermite interpolation, which
+is as accurate as float32. Five modes cover all elements:
 
-* ``KNOWN``: n = y (the degenerate element);
+* ``KNOWN``: n follows from y (the degenerate element);
 * ``ROWS``: one table row per distinct value (discrete elements);
 * ``SHIFT``: phi(n) = n, so g(y) only scales the rate and one row serves all (gamma);
-* ``GRID``: rows on a grid of log |g(y)|, interpolated across rows too (normal, inverse Gaussian).
+* ``GRID``: rows at some log |g(y)|, interpolated across rows too (normal, inverse Gaussian);
+* ``DIRECT``: no table. For elements so concentrated that n is all but known: a small change of y
+  moves it from one whole number to the next, and few terms of the sum count.
 
-A rate outside the grid is summed directly by the kernel.
+A rate outside the table is summed directly by the kernel.
 """
 
+import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,22 +27,24 @@ from hcpf._series import sum_over_n
 from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Separable
 from hcpf.errors import ParameterError
-from hcpf.inference.kernels import GRID, KNOWN, ROWS, SHIFT, Local
-from hcpf.inference.tables import hermite_coefficients, tabulate
+from hcpf.inference.kernels import DIRECT, GRID, KNOWN, ROWS, SHIFT, Local
+from hcpf.inference.tables import tabulate_grid, tabulate_rows
+
+logger = logging.getLogger("hcpf")
 
 PER_OCTAVE = 8
-FIRST_OCTAVES = (-40, 8)
-"""The rates tabulated at first, as powers of two; the kernel sums directly beyond."""
+OCTAVES = (-40, 8)
+"""The rates tabulated, as powers of two."""
 
-_WIDEST_TABLE, _WIDEST = (
-    120,
-    1000,
-)  # octaves either way that float32 tables and the windows of n take
-
-_ROW_STEP = 0.125  # of log |g| between the rows of a GRID
-_SMALLEST_LOG_G = -23.0  # below, g(y) phi(n) no longer counts
-_CHUNK = 1 << 22  # values mapped at once
+_WIDEST = 120  # octaves either way that float32 holds
+_FURTHER = 3.0  # octaves to spare when weights are stored for larger rates
+_MOST_WEIGHTS = 1 << 24
+_MOST_NUMBERS = 1 << 24  # that float32 tells apart
+_NEGLIGIBLE_G = 1e-10  # of g(y) phi(n)
 _LARGEST_SHIFT = 60.0  # of log coordinate, beyond which float32 could overflow
+_CHUNK = 1 << 22  # values mapped at once
+
+Mapping = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,16 @@ class LocalStep:
     coordinate: np.ndarray  # float32, one per entry
     slope: float  # the element's slope_of that the tables hold; another one shifts the log rates
     constant: float  # sum over the entries of what does not depend on n
-    octaves: tuple[int, int]  # powers of two between which the stored windows of n suffice
+    reach: FloatArray  # log2 of the largest rate that each row of weights serves
 
-    def wider(self) -> tuple[int, int]:
-        """Octaves for the next tabulation, after entries were found outside these."""
-        low, high = self.octaves
-        return max(4 * low, -_WIDEST), min(high + 8, 64)
+    def wider(self, log_rate: FloatArray) -> FloatArray:
+        """The reach that these log rates of the entries need."""
+        row = np.zeros(len(log_rate), dtype=np.int64)
+        if self.local.mode == ROWS:
+            row = self.coordinate.astype(np.int64)
+        needed = np.full_like(self.reach, -np.inf)
+        np.maximum.at(needed, row, log_rate / np.log(2.0))
+        return np.where(needed > self.reach, needed + _FURTHER, self.reach)
 
 
 def slope_of(element: Element) -> float:
@@ -67,14 +76,15 @@ def local_step(
     element: Element,
     values: FloatArray,
     most: int | None = None,
-    octaves: tuple[int, int] = FIRST_OCTAVES,
+    reach: FloatArray | None = None,
 ) -> LocalStep:
     """Tabulate E[n] and log Z for ``element`` over the given values.
 
     ``most`` truncates n as the paper's N_tr does; by default every n that counts is summed.
     """
-    if values.size == 0:
-        return _known(element, values)
+    form = None if element.support.discrete else element.form
+    if isinstance(form, Separable):
+        return _separable(element, form, values, most, reach)
     distinct = _distinct(values)
     least, greatest = element.n_range(distinct)
     if np.array_equal(least, greatest):
@@ -84,44 +94,10 @@ def local_step(
             f"n_truncation={most} is too small: the value {distinct[least.argmax()]:g} needs at "
             f"least n = {least.max():g}."
         )
-    form = element.form
-    if element.support.discrete or not isinstance(form, Separable):
-        return _rows(element, values, distinct, most, octaves)
-    if _is_shift(form) and np.ptp(form.g(distinct)) < 2 * _LARGEST_SHIFT:
-        return _shift(element, form, values, distinct, most, octaves)
-    return _grid(element, form, values, distinct, most, octaves)
+    return _rows(element, values, distinct, most, reach)
 
 
-def _distinct(values: FloatArray) -> FloatArray:
-    """Sorted distinct values; of continuous data only enough to know their range."""
-    found = np.unique(values[:_CHUNK])
-    for start in range(_CHUNK, len(values), _CHUNK):
-        found = np.unique(np.concatenate([found, np.unique(values[start : start + _CHUNK])]))
-        if len(found) > _CHUNK:
-            found = np.concatenate([found[:: len(found) // 1000], found[-1:]])
-    return found
-
-
-def _map(values: FloatArray, function: Callable[[FloatArray], FloatArray]) -> NDArray[np.float32]:
-    """Apply a function piece by piece, so that no float64 array of all entries is made."""
-    out = np.empty(len(values), np.float32)
-    for start in range(0, len(values), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        out[part] = function(np.asarray(values[part], dtype=np.float64))
-    return out
-
-
-def _total(values: FloatArray, function: Callable[[FloatArray], FloatArray]) -> float:
-    """Sum a function of the values, piece by piece."""
-    parts = range(0, len(values), _CHUNK)
-    return float(
-        sum(np.sum(function(np.asarray(values[i : i + _CHUNK], np.float64))) for i in parts)
-    )
-
-
-def _is_shift(form: Separable) -> bool:
-    n = np.arange(1.0, 6.0)
-    return bool(np.array_equal(form.phi(n), n))
+# -- discrete elements ----------------------------------------------------------------------------
 
 
 def _known(element: Element, values: FloatArray) -> LocalStep:
@@ -129,10 +105,10 @@ def _known(element: Element, values: FloatArray) -> LocalStep:
         n = element.n_range(y)[0]
         return element.log_density_unchecked(y, n) - special.gammaln(n + 1.0)
 
-    empty = np.zeros((1, 1, 4))
-    local = _pack(KNOWN, FIRST_OCTAVES, empty, empty, np.ones(1), [np.zeros(1)], [1.0], [0])
+    local = _pack(KNOWN, np.zeros(1), np.array([0, 1]), np.ones(1), np.zeros(1, np.bool_))
     coordinate = _map(values, lambda y: element.n_range(y)[0])
-    return LocalStep(local, coordinate, 0.0, _total(values, constant), FIRST_OCTAVES)
+    total = _total(values, constant)
+    return LocalStep(local, coordinate, slope_of(element), total, np.zeros(1))
 
 
 def _rows(
@@ -140,171 +116,200 @@ def _rows(
     values: FloatArray,
     distinct: FloatArray,
     truncate: int | None,
-    octaves: tuple[int, int],
+    reach: FloatArray | None,
 ) -> LocalStep:
-    slope = slope_of(element)
+    reach = np.full(len(distinct), float(OCTAVES[1])) if reach is None else reach
     least, most = element.n_range(distinct)
-    # The window of n that matters anywhere on the grid, from the posteriors at its two ends.
-    ends = [sum_over_n(element, distinct, np.full_like(distinct, 2.0**e)) for e in octaves]
-    reach = [13.0 * np.sqrt(np.maximum(end.second - end.mean**2, 0.0)) + 24.0 for end in ends]
-    first = np.maximum(least, np.floor(ends[0].mean - reach[0]))
-    most = np.minimum(most, np.inf if truncate is None else truncate)
-    last = np.minimum(most, np.ceil(ends[1].mean + reach[1]))
-    series: list[FloatArray] = []
-    for y, start, stop in zip(distinct, first, last, strict=True):
-        n = np.arange(start, stop + 1.0)
-        density = element.log_density_unchecked(np.full(n.shape, y), n)
-        series.append(density - special.gammaln(n + 1.0))
-    opened = (first > least).astype(np.int64) + 2 * (last < most)
+    most = most if truncate is None else np.minimum(most, truncate)
+    last = np.minimum(_last_count(element, distinct, reach), most)
+    allowed = least + _MOST_WEIGHTS // len(distinct)
+    if np.any(last > allowed):
+        logger.warning("Rates are so large that n is summed up to %d only.", allowed.min())
+        last = np.minimum(last, allowed)
+    lengths = (last - least + 1.0).astype(np.int64)
+    start = np.concatenate([[0], np.cumsum(lengths)])
+    n = np.arange(start[-1]) - np.repeat(start[:-1] - least, lengths)
+    y = np.repeat(distinct, lengths)
+    series = np.empty(len(n))
+    for part in _chunks(len(n)):
+        density = element.log_density_unchecked(y[part], n[part])
+        series[part] = density - special.gammaln(n[part] + 1.0)
+    nodes = _nodes(*OCTAVES)
+    tables = tabulate_rows(series, start, least, nodes)
+    local = _pack(ROWS, series, start, least, last < most, OCTAVES, tables)
     coordinate = _map(values, lambda y: np.searchsorted(distinct, y).astype(np.float64))
-    return _tabulated(ROWS, octaves, series, first, opened, least, slope, coordinate, 0.0)
+    return LocalStep(local, coordinate, slope_of(element), 0.0, reach)
 
 
-def _shift(
+def _last_count(element: Element, y: FloatArray, reach: FloatArray) -> FloatArray:
+    """The n beyond which no term counts at the rate 2^reach."""
+    top = sum_over_n(element, y, 2.0**reach)
+    return np.ceil(top.mean + 13.0 * np.sqrt(np.maximum(top.second - top.mean**2, 0.0)) + 24.0)
+
+
+# -- continuous elements --------------------------------------------------------------------------
+
+
+def _separable(
     element: Element,
     form: Separable,
     values: FloatArray,
-    distinct: FloatArray,
     truncate: int | None,
-    octaves: tuple[int, int],
+    reach: FloatArray | None,
 ) -> LocalStep:
-    spread = form.g(distinct)
-    centre = 0.5 * float(spread.min() + spread.max())
-    margin = int(np.ceil(0.5 * np.ptp(spread) / np.log(2.0))) + 1
-    n, opened = _counts(element, distinct, truncate, octaves[1])
-    series = [form.f(n) + n * centre - special.gammaln(n + 1.0)]
-    coordinate = _map(values, lambda y: np.exp(form.g(y) - centre))
-    one = np.ones(1)
-    reach = octaves[0] - margin, octaves[1] + margin
-    constant = _total(values, form.c)
-    step = _tabulated(
-        SHIFT, reach, series, one, np.array([opened]), one, slope_of(element), coordinate, constant
-    )
-    return replace(step, octaves=octaves)
+    reach = np.full(1, float(OCTAVES[1])) if reach is None else reach
+    n, more = _counts(element, np.array([values.min(), values.max()]), truncate, float(reach[0]))
+    weights = form.f(n) - special.gammaln(n + 1.0)
+    # The term of n = 1 goes into the constant, in float64: what g multiplies is then small.
+    phi, first = form.phi(n) - form.phi(n[:1]), float(form.phi(n[:1])[0])
+    g_range = _range(values, form.g)
+    proportional = np.array_equal(phi, n - 1.0)
+    found = None
+    if proportional and np.ptp(g_range) < 2.0 * _LARGEST_SHIFT:
+        found = _shift(form, values, n, weights, g_range)
+    elif not proportional and g_range[0] * g_range[1] >= 0.0:
+        found = _grid(form, values, weights, phi, float(np.sign(g_range.sum())))
+    local, coordinate = _direct(form, values, weights) if found is None else found
+    local = local._replace(phi=phi, more=np.array([more]))
+    offset = 0.0 if local.mode == SHIFT else first
+    constant = _total(values, lambda y: form.c(y) + offset * form.g(y))
+    return LocalStep(local, coordinate, slope_of(element), constant, reach)
 
 
 def _counts(
-    element: Element, distinct: FloatArray, truncate: int | None, top_octave: int
-) -> tuple[FloatArray, int]:
-    """N = 1, 2, ... up to where no term counts at the top rate; 2 if more could follow, else 0."""
-    extremes = np.array([distinct[0], distinct[-1]])
-    top = sum_over_n(element, extremes, np.full(2, 2.0**top_octave))
-    spread = np.sqrt(np.maximum(top.second - top.mean**2, 0.0))
-    largest = float(np.ceil(np.max(top.mean + 13.0 * spread + 24.0)))
-    if truncate is not None and truncate <= largest:
-        return np.arange(1.0, truncate + 1.0), 0
-    return np.arange(1.0, largest + 1.0), 2
+    element: Element, extremes: FloatArray, truncate: int | None, reach: float
+) -> tuple[FloatArray, bool]:
+    """N = 1, 2, ... up to where no term counts at the top rate, and whether more could follow."""
+    # Two octaves more, because the last node of a shifted table lies up to that far beyond.
+    last = float(_last_count(element, extremes, np.full(2, reach + 2.0)).max())
+    if last > _MOST_WEIGHTS:
+        logger.warning("Rates are so large that n is summed up to %d only.", _MOST_WEIGHTS)
+    last = min(last, float(_MOST_WEIGHTS))
+    if truncate is not None and truncate <= last:
+        return np.arange(1.0, truncate + 1.0), False
+    return np.arange(1.0, last + 1.0), True
+
+
+def _shift(
+    form: Separable, values: FloatArray, n: FloatArray, weights: FloatArray, g_range: FloatArray
+) -> tuple[Local, NDArray[np.float32]]:
+    centre = 0.5 * float(g_range.sum())
+    margin = int(np.ceil(0.5 * np.ptp(g_range) / np.log(2.0))) + 1
+    octaves = OCTAVES[0] - margin, OCTAVES[1] + margin
+    series, start, one = weights + n * centre, np.array([0, len(n)]), np.ones(1)
+    tables = tabulate_rows(series, start, one, _nodes(*octaves))
+    local = _pack(SHIFT, series, start, one, np.ones(1, np.bool_), octaves, tables)
+    return local, _map(values, lambda y: np.exp(form.g(y) - centre))
 
 
 def _grid(
-    element: Element,
-    form: Separable,
-    values: FloatArray,
-    distinct: FloatArray,
-    truncate: int | None,
-    octaves: tuple[int, int],
-) -> LocalStep:
+    form: Separable, values: FloatArray, weights: FloatArray, phi: FloatArray, sign: float
+) -> tuple[Local, NDArray[np.float32]] | None:
+    smallest = _NEGLIGIBLE_G / max(float(np.abs(phi).max()), 1.0)
+
     def log_size(y: FloatArray) -> FloatArray:
-        return np.log(np.maximum(np.abs(form.g(y)), np.exp(_SMALLEST_LOG_G)))
+        return np.log(np.maximum(np.abs(form.g(y)), smallest))
 
-    sizes = log_size(distinct)
-    sign = 1.0 if np.any(form.g(distinct) > 0) else -1.0
-    origin = float(np.floor(sizes.min() / _ROW_STEP) * _ROW_STEP)
-    rows = int(np.ceil((sizes.max() - origin) / _ROW_STEP)) + 2
-    n, opened = _counts(element, distinct, truncate, octaves[1])
-    weights, phi = form.f(n) - special.gammaln(n + 1.0), form.phi(n)
-    nodes = _nodes(*octaves)
-    row_g = sign * np.exp(origin + _ROW_STEP * np.arange(rows))
-    mean, log_sum = np.empty((4, rows, nodes.size)), np.empty((4, rows, nodes.size))
-    tabulate(weights, phi, row_g, np.log(nodes), 1.0, mean, log_sum)
+    low, high = _range(values, log_size)
+    found = tabulate_grid(weights, phi, sign, (float(low), float(high)), _nodes(*OCTAVES))
+    if found is None:
+        return None
+    log_g, *tables = found
+    rows, start = len(log_g), np.array([0, len(weights)])
     local = _pack(
-        GRID,
-        octaves,
-        hermite_coefficients(nodes, mean, _ROW_STEP),
-        hermite_coefficients(nodes, log_sum, _ROW_STEP),
-        np.ones(rows),
-        [weights],
-        [1.0],
-        [opened],
+        GRID, weights, start, np.ones(1), np.ones(1, np.bool_), OCTAVES, (tables[0], tables[1])
     )
-    local = local._replace(phi=phi, log_g0=origin, log_g_step=_ROW_STEP, sign=sign)
     top = np.nextafter(np.float32(rows - 1), np.float32(0))
-    coordinate = _map(values, lambda y: np.clip((log_size(y) - origin) / _ROW_STEP, 0.0, top))
-    return LocalStep(local, coordinate, slope_of(element), _total(values, form.c), octaves)
+    coordinate = _map(
+        values, lambda y: np.minimum(np.interp(log_size(y), log_g, np.arange(rows)), top)
+    )
+    return local._replace(places=log_g, sign=sign), coordinate
 
 
-def _table_octaves(octaves: tuple[int, int]) -> tuple[int, int]:
-    return max(octaves[0], -_WIDEST_TABLE), min(octaves[1], _WIDEST_TABLE)
+def _direct(
+    form: Separable, values: FloatArray, weights: FloatArray
+) -> tuple[Local, NDArray[np.float32]]:
+    # Values are known by their number, since g itself may need more digits than float32 has.
+    distinct = _distinct(values)
+    distinct = distinct[:: -(-len(distinct) // _MOST_NUMBERS)]
+    start = np.array([0, len(weights)])
+    local = _pack(DIRECT, weights, start, np.ones(1), np.ones(1, np.bool_))
+    coordinate = _map(
+        values, lambda y: np.searchsorted(distinct, y, side="right").astype(np.float64) - 1.0
+    )
+    return local._replace(places=form.g(distinct)), coordinate
+
+
+# -- pieces ---------------------------------------------------------------------------------------
+
+
+def _chunks(size: int) -> list[slice]:
+    return [slice(start, start + _CHUNK) for start in range(0, size, _CHUNK)]
+
+
+def _distinct(values: FloatArray) -> FloatArray:
+    """Sorted distinct values, as float64."""
+    found = np.zeros(0)
+    for part in _chunks(len(values)):
+        found = np.union1d(found, values[part])
+    return found
+
+
+def _map(values: FloatArray, function: Mapping) -> NDArray[np.float32]:
+    """Apply a function piece by piece, so that no float64 array of all entries is made."""
+    out = np.empty(len(values), np.float32)
+    for part in _chunks(len(values)):
+        out[part] = function(np.asarray(values[part], dtype=np.float64))
+    return out
+
+
+def _total(values: FloatArray, function: Mapping) -> float:
+    """Sum a function of the values, piece by piece."""
+    parts = (np.asarray(values[part], np.float64) for part in _chunks(len(values)))
+    return float(sum(np.sum(function(part)) for part in parts))
+
+
+def _range(values: FloatArray, function: Mapping) -> FloatArray:
+    """The least and the largest value of a function, piece by piece."""
+    parts = [function(np.asarray(values[part], np.float64)) for part in _chunks(len(values))]
+    return np.array([min(part.min() for part in parts), max(part.max() for part in parts)])
 
 
 def _nodes(low: int, high: int) -> FloatArray:
-    low, high = _table_octaves((low, high))
+    low, high = max(low, -_WIDEST), min(high, _WIDEST)
     mantissa = 1.0 + np.arange(PER_OCTAVE) / PER_OCTAVE
     octaves = 2.0 ** np.arange(low, high)
     return np.append((octaves[:, None] * mantissa).ravel(), 2.0**high)
 
 
-def _tabulated(
-    mode: int,
-    octaves: tuple[int, int],
-    series: list[FloatArray],
-    first: FloatArray,
-    opened: np.ndarray,
-    least: FloatArray,
-    slope: float,
-    coordinate: np.ndarray,
-    constant: float,
-) -> LocalStep:
-    nodes = _nodes(*octaves)
-    mean = np.empty((4, len(series), nodes.size))
-    log_sum = np.empty((4, len(series), nodes.size))
-    for row, weights in enumerate(series):
-        part = mean[:, row : row + 1], log_sum[:, row : row + 1]
-        tabulate(weights, np.zeros(1), np.zeros(1), np.log(nodes), first[row], *part)
-        log_sum[0, row] -= (least[row] - 1.0) * np.log(nodes)
-        log_sum[1, row] -= least[row] - 1.0
-    local = _pack(
-        mode,
-        octaves,
-        hermite_coefficients(nodes, mean, None),
-        hermite_coefficients(nodes, log_sum, None),
-        least,
-        series,
-        list(first),
-        list(opened),
-    )
-    saturated = mean[0, :, 0] - least < 1e-8 * least
-    local = local._replace(saturated=saturated)
-    return LocalStep(local, coordinate, slope, constant, octaves)
-
-
 def _pack(
     mode: int,
-    octaves: tuple[int, int],
-    mean_table: FloatArray,
-    log_table: FloatArray,
+    series: FloatArray,
+    start: np.ndarray,
     least: FloatArray,
-    series: list[FloatArray],
-    first: list[float],
-    opened: list[int],
+    more: NDArray[np.bool_],
+    octaves: tuple[int, int] | None = None,
+    tables: tuple[FloatArray, FloatArray] | None = None,
 ) -> Local:
-    octaves = _table_octaves(octaves)
-    lengths = np.array([0, *(len(row) for row in series)])
+    """Put together the kernels' arrays; without tables no rate lies inside them."""
+    low, high = np.inf, np.inf
+    first = 0
+    if octaves is not None:
+        first = max(octaves[0], -_WIDEST)
+        low, high = 2.0**first, 2.0 ** min(octaves[1], _WIDEST)
+    mean_table, log_table = tables or (np.zeros((1, 1, 4)), np.zeros((1, 1, 4)))
     return Local(
         mode=mode,
-        first_code=(octaves[0] + 127) * PER_OCTAVE,
-        x_low=np.float32(2.0 ** octaves[0]),
-        x_high=np.float32(2.0 ** octaves[1]),
+        first_code=(first + 127) * PER_OCTAVE,
+        x_low=np.float32(low),
+        x_high=np.float32(high),
         mean_table=mean_table.astype(np.float32),
         log_table=log_table,
         least=np.asarray(least, dtype=np.float64),
-        saturated=np.zeros(len(least), dtype=np.bool_),
-        series_start=np.cumsum(lengths),
-        series_first=np.asarray(first, dtype=np.float64),
-        series_open=np.asarray(opened, dtype=np.int64),
-        series=np.concatenate(series),
+        start=start,
+        more=np.asarray(more, dtype=np.bool_),
+        series=series,
         phi=np.zeros(1),
-        log_g0=0.0,
-        log_g_step=1.0,
+        places=np.zeros(1),
         sign=0.0,
     )

@@ -1,17 +1,21 @@
 """The element's own parameters: the M-step of the bound, given the current factors."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import optimize
 
 from hcpf._series import sum_over_n
-from hcpf._types import FloatArray
+from hcpf._types import FloatArray, IntArray
 from hcpf.elements.base import Element
 from hcpf.inference import kernels
 from hcpf.inference.local import slope_of
 from hcpf.inference.problem import Problem
 from hcpf.inference.state import State, shift_rates
 
-_VALUE_BINS, _RATE_BINS = 256, 64
+_VALUE_BINS, _RATE_BINS = 384, 8
+_SAMPLE = 1_000_000  # entries that the edges of the bins are taken from
+_LEAST_LOG_RATE = -600.0  # below, n is at its least
 
 
 def update_theta(state: State, problem: Problem) -> None:
@@ -21,7 +25,7 @@ def update_theta(state: State, problem: Problem) -> None:
     """
     if state.sum_counts <= 0:
         return
-    state.element = state.element.with_mean(problem.sum_of_values / state.sum_counts)
+    state.element = _with_mean(state.element, problem.sum_of_values / state.sum_counts)
     state.slope = slope_of(state.element)
     shift_rates(state, state.slope - problem.local.slope)
 
@@ -36,61 +40,86 @@ def best_dispersion(state: State, problem: Problem, values: FloatArray) -> Eleme
     kernels.log_rates(
         problem.users.entries, state.users, state.items, problem.users.blocks, log_rate
     )
-    return _with_best_dispersion(state.element, *_histogram(values, log_rate))
+    return _with_best_dispersion(state.element, _histogram(state.element, values, log_rate))
 
 
 def refit_element(
-    element: Element, values: FloatArray, rate: FloatArray, steps: int = 5
+    element: Element, values: FloatArray, rate: FloatArray, *, dispersion: bool, steps: int = 5
 ) -> Element:
-    """Re-estimate the element at given rates: alternate the mean equation and the dispersion."""
-    y, rate, weight = _histogram(np.asarray(values, np.float64), np.log(np.maximum(rate, 1e-300)))
+    """Re-estimate the element at given rates: a few mean equations, then the dispersion."""
+    log_rate = np.log(np.maximum(rate, np.exp(_LEAST_LOG_RATE)))
+    cells = _histogram(element, values, log_rate)
+    total = float(np.sum(values, dtype=np.float64))
     for _ in range(steps):
-        counts = float(weight @ sum_over_n(element, y, rate).mean)
-        element = element.with_mean(float(weight @ y) / counts)
-    return _with_best_dispersion(element, y, rate, weight)
+        counts = float(cells.weight @ sum_over_n(element, cells.y, cells.rate).mean)
+        element = _with_mean(element, total / counts)
+    return _with_best_dispersion(element, cells) if dispersion else element
 
 
-def _with_best_dispersion(
-    element: Element, y: FloatArray, rate: FloatArray, weight: FloatArray
-) -> Element:
+def _with_mean(element: Element, mean: float) -> Element:
+    # Rounding must not take the mean beyond the largest value that an element can have.
+    return element.with_mean(min(mean, float(element.highest)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Histogram:
+    """Entries by value (finely, for the density is sharp in it) and by rate (coarsely)."""
+
+    y: FloatArray
+    rate: FloatArray
+    weight: FloatArray
+
+    def log_z(self, element: Element) -> float:
+        """Sum of log Z over all entries."""
+        return float(self.weight @ sum_over_n(element, self.y, self.rate).log_sum)
+
+
+def _with_best_dispersion(element: Element, cells: _Histogram) -> Element:
     name = element.dispersion_parameter
     if name is None:
         return element
     mean = float(element.mean)
 
-    def at(value: float) -> Element:
-        return element.replace(**{name: value}).with_mean(mean)
+    def at(log_value: float) -> Element:
+        return element.replace(**{name: float(np.exp(log_value))}).with_mean(mean)
 
     def loss(log_value: float) -> float:
-        return -float(weight @ sum_over_n(at(float(np.exp(log_value))), y, rate).log_sum)
+        return -cells.log_z(at(log_value))
 
     now = float(np.log(element.parameters[name]))
     found = optimize.minimize_scalar(
-        loss, bounds=(now - 2.0, now + 2.0), method="bounded", options={"xatol": 1e-5}
+        loss,
+        bounds=(now - 2.0, now + 2.0),
+        method="bounded",
+        options={"xatol": 3e-3},
     )
-    return at(float(np.exp(found.x))) if found.fun < loss(now) else element
+    return at(float(found.x)) if found.fun < -cells.log_z(element) else element
 
 
-def _histogram(
-    values: FloatArray, log_rate: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Representative values and rates, and how many entries each stands for."""
+def _histogram(element: Element, values: FloatArray, log_rate: FloatArray) -> _Histogram:
+    values = np.asarray(values, dtype=np.float64)
+    log_rate = np.maximum(log_rate, _LEAST_LOG_RATE)
     value_code, value_count = _bins(values, _VALUE_BINS)
     rate_code, rate_count = _bins(log_rate, _RATE_BINS)
     cell = value_code * rate_count + rate_code
-    size = value_count * rate_count
-    weight = np.bincount(cell, minlength=size).astype(np.float64)
+    weight = np.bincount(cell, minlength=value_count * rate_count).astype(np.float64)
     kept = weight > 0
-    y = np.bincount(cell, weights=values, minlength=size)[kept] / weight[kept]
-    rate = np.bincount(cell, weights=log_rate, minlength=size)[kept] / weight[kept]
-    if value_count < _VALUE_BINS:
-        y = np.unique(values)[np.flatnonzero(kept) // rate_count]
-    return y, np.exp(rate), weight[kept]
+    y, rate = (
+        np.bincount(cell, weights=column, minlength=len(weight))[kept] / weight[kept]
+        for column in (values, log_rate)
+    )
+    y = np.rint(y) if element.support.discrete else y
+    return _Histogram(y, np.exp(rate), weight[kept])
 
 
-def _bins(x: FloatArray, most: int) -> tuple[np.ndarray, int]:
-    distinct = np.unique(x)
-    if len(distinct) < most:
-        return np.searchsorted(distinct, x), len(distinct)
-    edges = np.unique(np.quantile(x, np.linspace(0, 1, most + 1)[1:-1]))
-    return np.searchsorted(edges, x, side="right"), len(edges) + 1
+def _bins(x: FloatArray, most: int) -> tuple[IntArray, int]:
+    """Bins of about equally many entries, or one for each distinct value where these are few."""
+    sample = x[:: max(1, len(x) // _SAMPLE)]
+    distinct = np.unique(sample)
+    if len(distinct) > most:
+        # Even steps, and ever smaller ones towards both tails.
+        tail = 0.5 ** np.arange(1, 24)
+        levels = np.concatenate([np.linspace(0, 1, most + 1), tail, 1.0 - tail])
+        distinct = np.unique(np.quantile(sample, levels))
+    middle = 0.5 * (distinct[1:] + distinct[:-1])
+    return np.searchsorted(middle, x, side="right"), len(distinct)

@@ -1,8 +1,9 @@
 """Every constant of the solvers, by name."""
 
 from dataclasses import dataclass, field, fields
+from math import inf
 
-from hcpf.errors import ParameterError
+from hcpf._checks import flag, number, one_of, settle, whole
 from hcpf.inference.entry import EntryOptions
 from hcpf.inference.svi import SviOptions
 
@@ -43,23 +44,15 @@ class FitOptions:
     entry: EntryOptions = field(default_factory=EntryOptions)
 
     def __post_init__(self) -> None:
-        if self.solver not in SOLVERS:
-            raise ParameterError(
-                f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}."
-            )
-        for name in ("max_iter", "check_every"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise ParameterError(f"{name} must be a whole number, 1 or more; got {value!r}.")
-        if not self.tol >= 0:
-            raise ParameterError(f"tol must be 0 or more; got {self.tol!r}.")
-        if not self.svi.batches >= 1 or not self.svi.local_sweeps >= 1:
-            raise ParameterError("batches and local_sweeps must be 1 or more.")
-        for part in (self.svi, self.entry):
-            if not part.tau > 0 or not 0.5 < part.xi <= 1.0:
-                raise ParameterError(
-                    f"tau must be above 0 and xi in (0.5, 1]; got tau={part.tau}, xi={part.xi}."
-                )
+        settle(
+            self,
+            solver=one_of("solver", self.solver, SOLVERS),
+            max_iter=whole("max_iter", self.max_iter),
+            tol=number("tol", self.tol, 0.0, inf, "0 or more"),
+            check_every=whole("check_every", self.check_every),
+            svi_passes=whole("svi_passes", self.svi_passes, least=0),
+            learn_element=flag("learn_element", self.learn_element),
+        )
 
     def solver_at(self, iteration: int, n_users: int, n_observed: int) -> str:
         """Which solver makes the pass after ``iteration`` passes."""

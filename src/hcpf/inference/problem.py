@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hcpf._types import Csr
+from hcpf._types import Csr, FloatArray
 from hcpf.elements.base import Element
 from hcpf.inference.kernels import Entries, Local, Pattern
-from hcpf.inference.local import FIRST_OCTAVES, LocalStep, local_step
+from hcpf.inference.local import LocalStep, local_step
 
 BLOCKS = 128
 """Fixed blocks of rows: the unit of parallel work, whatever the number of threads."""
@@ -27,6 +27,16 @@ class Side:
     def size(self) -> int:
         """Number of rows."""
         return len(self.entries.start)
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """Number of entries in each row."""
+        return self.entries.stop - self.entries.start
+
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """The row of every entry."""
+        return np.repeat(np.arange(self.size), self.degrees)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +67,10 @@ def make_problem(
     exclude: Csr | None = None,
     order: NDArray[np.int64] | None = None,
     n_truncation: int | None = None,
-    octaves: tuple[int, int] = FIRST_OCTAVES,
+    reach: FloatArray | None = None,
 ) -> Problem:
     """Lay out a canonical CSR matrix for training; ``exclude`` holds pairs to leave out."""
-    step = local_step(element, matrix.data, n_truncation, octaves)
+    step = local_step(element, matrix.data, n_truncation, reach)
     working = sparse.csr_array(
         (step.coordinate, matrix.indices.astype(np.int32, copy=False), matrix.indptr),
         shape=matrix.shape,

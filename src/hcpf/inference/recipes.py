@@ -1,5 +1,7 @@
 """What "auto" means: the element for some values, the priors for some data, observed training."""
 
+from typing import Any
+
 import numpy as np
 
 from hcpf._types import Csr, FloatArray
@@ -30,17 +32,28 @@ _POSITIVE: tuple[type[Element], ...] = (Gamma, InverseGaussian)
 
 
 def choose_element(element: str | Element, values: FloatArray, train_on: str) -> Element:
-    """Resolve the ``element`` argument to an element with all parameters set."""
+    """Resolve the ``element`` argument to an element with all parameters set.
+
+    Parameters that were given stay as they are; those estimated are adapted to ``train_on``.
+    """
+    if not isinstance(element, (str, Element)):
+        raise ParameterError(
+            f"element must be 'auto', a name, or an Element such as Gamma(); got {element!r}."
+        )
     if train_on == "binary":
         if element != "auto" and not _is_degenerate(element):
             raise ParameterError("train_on='binary' sets every value to 1: leave element out.")
         return Degenerate()
+    given: dict[str, Any] = {}
     if isinstance(element, Element):
+        given = dict(element.parameters)
+        if any(np.ndim(value) for value in given.values()):
+            raise ParameterError(f"element takes single numbers as parameters, got {element!r}.")
         element.support.check(type(element).__name__, values)
-        return element.complete(values)
-    if element == "auto":
-        return likeliest_element(values)
-    return get(element).estimate(values)
+        chosen = element.complete(values)
+    else:
+        chosen = likeliest_element(values) if element == "auto" else get(element).estimate(values)
+    return _for_training(chosen, train_on).replace(**given)
 
 
 def _is_degenerate(element: str | Element) -> bool:
@@ -79,7 +92,7 @@ def likeliest_element(values: FloatArray) -> Element:
     return best[1]
 
 
-def element_for_training(element: Element, values: FloatArray, train_on: str) -> Element:
+def _for_training(element: Element, train_on: str) -> Element:
     """Adapt an estimated element to training on observed entries only.
 
     There the expected count of a pair is ``OBSERVED_COUNT`` rather than close to 1, so the paper
@@ -119,7 +132,7 @@ def choose_priors(
     """Resolve the ``priors`` argument, from the training part of the data only."""
     if isinstance(priors, Priors):
         return priors
-    if priors not in ("auto", "paper"):
+    if not isinstance(priors, str) or priors not in ("auto", "paper"):
         raise ParameterError(f"priors must be 'auto', 'paper' or Priors(...); got {priors!r}.")
     cells = max(float(matrix.shape[0]) * matrix.shape[1] - n_excluded, float(matrix.nnz))
     density = matrix.nnz / cells
@@ -132,6 +145,5 @@ def choose_priors(
             expected = mean if isinstance(element, Degenerate) else min(expected, 0.9 * mean)
     elif isinstance(element, Degenerate):
         expected = float(np.sum(matrix.data, dtype=np.float64)) / cells
-    if priors == "paper":
-        return Priors.paper(-np.expm1(-expected), n_components)
-    return Priors.matched(expected, n_components)
+    recipe = Priors.paper_for if priors == "paper" else Priors.matched
+    return recipe(expected, n_components)

@@ -9,13 +9,15 @@ from scipy import sparse
 from hcpf._types import Csr
 from hcpf.errors import InputError
 
+_FEW = 1 << 22  # cells that are listed one by one
+
 
 def hold_out(matrix: Csr, share: float, rng: np.random.Generator) -> tuple[Csr, Csr]:
     """Split the stored entries at random: the rest, and about ``share`` of them."""
     size = round(share * matrix.nnz)
     if size == 0 or size == matrix.nnz:
         raise InputError(
-            f"Holding out a share {share:g} of {matrix.nnz} entries leaves nothing on one side."
+            f"validation_fraction={share:g} of {matrix.nnz} entries leaves nothing on one side."
         )
     chosen = np.zeros(matrix.nnz, dtype=np.bool_)
     chosen[rng.choice(matrix.nnz, size, replace=False)] = True
@@ -29,25 +31,31 @@ def sample_missing(
     *,
     also: Sequence[Csr | None] = (),
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct pairs that no given matrix stores, uniform; fewer where fewer exist."""
+    """Distinct pairs that no given matrix stores, uniform and in random order.
+
+    Fewer than ``size`` are returned where fewer exist.
+    """
     n_rows, n_cols = matrix.shape
-    stored = np.sort(np.concatenate([pair_keys(m) for m in (matrix, *also) if m is not None]))
+    taken = stored_keys(matrix, *also)
     cells = n_rows * n_cols
-    free = cells - len(np.unique(stored))
-    size = min(size, free)
+    size = min(size, cells - len(taken))
+    if cells <= _FEW:
+        absent = np.setdiff1d(np.arange(cells), taken, assume_unique=True)
+        found = rng.choice(absent, size, replace=False)
+        return found // n_cols, found % n_cols
     found = np.zeros(0, dtype=np.int64)
-    if free < 4 * size or cells < 1_000_000:
-        absent = np.setdiff1d(np.arange(cells), stored) if cells <= 1 << 26 else None
-        if absent is not None:
-            found = rng.choice(absent, size, replace=False)
-            return found // n_cols, found % n_cols
     while len(found) < size:
         drawn = rng.integers(0, cells, int(1.2 * (size - len(found))) + 16)
-        place = np.minimum(np.searchsorted(stored, drawn), max(len(stored) - 1, 0))
-        drawn = drawn[stored[place] != drawn] if len(stored) else drawn
+        place = np.minimum(np.searchsorted(taken, drawn), max(len(taken) - 1, 0))
+        drawn = drawn[taken[place] != drawn] if len(taken) else drawn
         found = np.unique(np.concatenate([found, drawn]))
     found = rng.permutation(found)[:size]
     return found // n_cols, found % n_cols
+
+
+def stored_keys(*matrices: Csr | None) -> NDArray[np.int64]:
+    """The keys of all pairs that some matrix stores, sorted."""
+    return np.unique(np.concatenate([pair_keys(m) for m in matrices if m is not None]))
 
 
 def select(matrix: Csr, mask: NDArray[np.bool_]) -> Csr:

@@ -3,34 +3,33 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from hcpf._checks import flag, number, one_of, settle, whole
 from hcpf._types import Csr, FloatArray
 from hcpf.elements.base import Element
-from hcpf.errors import InputError, ParameterError
-from hcpf.inference.checkpoint import Checkpoint
+from hcpf.errors import ParameterError
+from hcpf.inference.checkpoint import Checkpoint, make_folder, remembered_seed, restore
 from hcpf.inference.combine import Combined
 from hcpf.inference.fit import Check, Run, train
-from hcpf.inference.heldout import HeldOut
+from hcpf.inference.heldout import HeldOut, Parts, set_aside
 from hcpf.inference.mstep import refit_element
 from hcpf.inference.options import FitOptions
 from hcpf.inference.problem import Problem, make_problem
-from hcpf.inference.recipes import choose_element, choose_priors, element_for_training
-from hcpf.inference.sampling import (
-    hold_out,
-    pair_keys,
-    row_of_entries,
-    sample_missing,
-    select,
-)
-from hcpf.inference.state import initial_state, rescale, state_from_posterior, to_posterior
+from hcpf.inference.recipes import choose_element, choose_priors
+from hcpf.inference.sampling import row_of_entries
+from hcpf.inference.state import initial_state, state_from_posterior, to_posterior
 from hcpf.inference.threads import kernel_threads
 from hcpf.posterior import Posterior
 from hcpf.priors import Priors
+
+TRAINING_SETS = ("full", "observed", "binary")
+COMBINATIONS = ("average", "best")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,21 +53,34 @@ class FitPlan:
     checkpoint_seconds: float = 300.0
 
     def __post_init__(self) -> None:
-        for name in ("n_components", "n_fits", "checkpoint_every"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-                raise ParameterError(f"{name} must be a whole number, 1 or more; got {value!r}.")
-        for name, allowed in (
-            ("train_on", ("full", "observed", "binary")),
-            ("combine", ("average", "best")),
-        ):
-            if getattr(self, name) not in allowed:
-                given = getattr(self, name)
-                raise ParameterError(f"{name} must be one of {', '.join(allowed)}; got {given!r}.")
-        if not 0 <= self.validation_fraction < 1:
-            raise ParameterError(
-                f"validation_fraction must lie in [0, 1); got {self.validation_fraction!r}."
-            )
+        below_one = float(np.nextafter(1.0, 0.0))
+        settle(
+            self,
+            n_components=whole("n_components", self.n_components),
+            train_on=one_of("train_on", self.train_on, TRAINING_SETS),
+            n_fits=whole("n_fits", self.n_fits),
+            combine=one_of("combine", self.combine, COMBINATIONS),
+            validation_fraction=number(
+                "validation_fraction", self.validation_fraction, 0.0, below_one, "in [0, 1)"
+            ),
+            checkpoint_every=whole("checkpoint_every", self.checkpoint_every),
+            checkpoint_seconds=number(
+                "checkpoint_seconds", self.checkpoint_seconds, 0.0, inf, "0 or more"
+            ),
+        )
+        for name in ("n_truncation", "n_threads"):
+            if getattr(self, name) is not None:
+                settle(self, **{name: whole(name, getattr(self, name))})
+        if self.progress is not None:
+            flag("progress", self.progress)
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """An earlier fit to go on from."""
+
+    posteriors: Sequence[Posterior]
+    element: Element
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,172 +100,144 @@ def fit_all(
     *,
     validation: Csr | None = None,
     exclude: Csr | None = None,
-    start: Sequence[Posterior] | None = None,
+    start: Start | None = None,
 ) -> Fitted:
     """Fit the plan's number of models to a canonical CSR matrix."""
-    rng = np.random.default_rng(plan.random_state)
-    matrix, held_out, exclude = _set_aside(matrix, plan, validation, exclude, rng)
-    if matrix.nnz == 0:
-        raise InputError("There are no observed entries to fit.")
+    rng = _generator(plan)
     if plan.train_on == "binary":
-        matrix = sparse.csr_array(
-            (np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape
-        )
+        matrix = _ones(matrix)
+        validation = None if validation is None else _ones(validation)
+    parts = set_aside(matrix, validation, exclude, plan.validation_fraction, plan.train_on, rng)
+    matrix = parts.training
     element = choose_element(plan.element, matrix.data, plan.train_on)
-    element = element_for_training(element, matrix.data, plan.train_on)
-    n_excluded = 0 if exclude is None else exclude.nnz
+    parts.check_support(element)
+    if start is not None and plan.options.learn_element and type(start.element) is type(element):
+        element = start.element
+    n_excluded = 0 if parts.excluded is None else parts.excluded.nnz
     priors = choose_priors(
         plan.priors, matrix, element, n_excluded, plan.n_components, plan.train_on
     )
     runs: list[Run] = []
+    seeds = rng.integers(0, 1 << 63, size=(plan.n_fits, 2))
     with kernel_threads(plan.n_threads):
-        for index, child in enumerate(rng.spawn(plan.n_fits)):
-            runs.append(
-                _one_fit(matrix, exclude, held_out, plan, element, priors, child, index, start)
-            )
+        for index, seed in enumerate(seeds):
+            fit = _Fit(parts, plan, element, priors, np.random.default_rng(seed), index)
+            runs.append(fit.run(start))
             if runs[-1].interrupted:
                 break
         return _gather(runs, matrix, plan)
 
 
-def _one_fit(
-    matrix: Csr,
-    exclude: Csr | None,
-    held_out: HeldOut | None,
-    plan: FitPlan,
-    element: Element,
-    priors: Priors,
-    rng: np.random.Generator,
-    index: int,
-    start: Sequence[Posterior] | None,
-) -> Run:
-    stochastic = plan.options.solver in ("auto", "svi")
-    order = rng.permutation(matrix.shape[0]) if stochastic else None
-
-    def remake(element: Element, octaves: tuple[int, int] | None = None) -> Problem:
-        wider = {} if octaves is None else {"octaves": octaves}
-        return make_problem(
-            matrix, element, train_on=plan.train_on, exclude=exclude, order=order,
-            n_truncation=plan.n_truncation, **wider,
-        )  # fmt: skip
-
-    problem = remake(element)
-    if start is not None and index < len(start):
-        state = state_from_posterior(problem, start[index])
-    else:
-        state = initial_state(problem, priors, plan.n_components, rng)
-    run = Run(problem, state, priors, rng)
-    checkpoint = None
+def _generator(plan: FitPlan) -> np.random.Generator:
+    seed: Any = plan.random_state
     if plan.checkpoint is not None:
-        checkpoint = Checkpoint(
-            plan.checkpoint / f"fit-{index}.safetensors",
-            _identity(matrix, exclude, plan, priors, element),
-            plan.checkpoint_every,
-            plan.checkpoint_seconds,
+        make_folder(plan.checkpoint)
+        seed = remembered_seed(plan.checkpoint) if seed is None else seed
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"random_state must be an int, a Generator or None; got {seed!r} ({error})."
+        ) from None
+
+
+def _ones(matrix: Csr) -> Csr:
+    ones = np.ones(matrix.nnz)
+    return sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """One of the fits of a plan."""
+
+    parts: Parts
+    plan: FitPlan
+    element: Element
+    priors: Priors
+    rng: np.random.Generator
+    index: int
+
+    def run(self, start: Start | None) -> Run:
+        """Train from the start given, from a checkpoint, or from noise."""
+        plan, matrix, rng = self.plan, self.parts.training, self.rng
+        posterior = None
+        if start is not None and self.index < len(start.posteriors):
+            posterior = start.posteriors[self.index]
+        checkpoint = self._checkpoint(posterior)
+        stochastic = plan.options.solver in ("auto", "svi")
+        order = rng.permutation(matrix.shape[0]) if stochastic else None
+
+        def remake(element: Element, reach: FloatArray | None) -> Problem:
+            return make_problem(
+                matrix, element, train_on=plan.train_on, exclude=self.parts.excluded, order=order,
+                n_truncation=plan.n_truncation, reach=reach,
+            )  # fmt: skip
+
+        saved = None if checkpoint is None else checkpoint.load()
+        problem = remake(self.element, None)
+        if posterior is None:
+            state = initial_state(problem, self.priors, plan.n_components, rng)
+        else:
+            state = state_from_posterior(problem, posterior, plan.n_components)
+        run = Run(problem, state, self.priors, rng)
+        if saved is not None:
+            header, tensors = saved
+            run.problem = remake(self.element.replace(**header["tabulated"]), tensors["reach"])
+            restore(run, header, tensors)
+        return train(
+            run,
+            plan.options,
+            remake=remake,
+            values=lambda: matrix.data if order is None else matrix[order].data,
+            validation=self.parts.held_out,
+            checkpoint=checkpoint,
+            progress=plan.progress,
+            title="Fitting" if plan.n_fits == 1 else f"Fit {self.index + 1} of {plan.n_fits}",
         )
-        header = checkpoint.restore(run)
-        if header is not None:
-            tabulated = element.replace(**header["tabulated"])
-            low, high = header["octaves"]
-            run.problem = remake(tabulated, (low, high))
-            rescale(run.state, run.problem)
-    title = "Fitting" if plan.n_fits == 1 else f"Fit {index + 1} of {plan.n_fits}"
-    return train(
-        run,
-        plan.options,
-        remake=remake,
-        values=matrix.data if order is None else matrix[order].data,
-        validation=held_out,
-        checkpoint=checkpoint,
-        progress=plan.progress,
-        title=title,
-    )
+
+    def _checkpoint(self, posterior: Posterior | None) -> Checkpoint | None:
+        plan = self.plan
+        if plan.checkpoint is None:
+            return None
+        path = plan.checkpoint / f"fit-{self.index}.safetensors"
+        identity = self._identity(posterior)
+        return Checkpoint(path, identity, plan.checkpoint_every, plan.checkpoint_seconds)
+
+    def _identity(self, posterior: Posterior | None) -> str:
+        """A fingerprint of data, settings and seed: two runs that share it take the same steps."""
+        plan, matrix, held = self.plan, self.parts.training, self.parts.held_out
+        arrays: list[Any] = [matrix.indptr, matrix.indices, matrix.data]
+        if self.parts.excluded is not None:
+            arrays += [self.parts.excluded.indptr, self.parts.excluded.indices]
+        arrays += [] if held is None else _arrays(held)
+        if posterior is not None:
+            for side in (posterior.users, posterior.items):
+                arrays += [side.shape_, side.mean_, side.activity_b]
+        digest = hashlib.blake2b(digest_size=16)
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).data)
+        settings = (
+            matrix.shape, plan.n_components, plan.train_on, plan.n_truncation,
+            plan.options.describe(), self.priors, type(self.element).__name__,
+            self.element.parameters, self.rng.bit_generator.state,
+        )  # fmt: skip
+        digest.update(repr(settings).encode())
+        return digest.hexdigest()
 
 
-def _set_aside(
-    matrix: Csr,
-    plan: FitPlan,
-    validation: Csr | None,
-    exclude: Csr | None,
-    rng: np.random.Generator,
-) -> tuple[Csr, HeldOut | None, Csr | None]:
-    """Split off validation pairs and gather everything that takes no part in training."""
-    for name, other in (("validation", validation), ("exclude", exclude)):
-        if other is not None and other.shape != matrix.shape:
-            raise InputError(f"{name} has shape {other.shape}, but the data have {matrix.shape}.")
-    if exclude is not None:
-        matrix = _without(matrix, exclude)
-    if validation is not None:
-        matrix = _without(matrix, validation)
-    elif plan.validation_fraction > 0:
-        matrix, validation = hold_out(matrix, plan.validation_fraction, rng)
-    if validation is None:
-        return matrix, None, exclude
-    missing = sample_missing(matrix, validation.nnz, rng, also=[validation, exclude])
-    observed = validation.tocoo()
-    cells = float(matrix.shape[0]) * matrix.shape[1]
-    absent = cells - matrix.nnz - validation.nnz
-    share = validation.nnz / (validation.nnz + matrix.nnz)
-    held = HeldOut(
-        users=observed.row.astype(np.int64),
-        items=observed.col.astype(np.int64),
-        values=observed.data.astype(np.float64),
-        missing_users=missing[0],
-        missing_items=missing[1],
-        missing_weight=share * absent / max(len(missing[0]), 1),
-    )
-    return matrix, held, _union(matrix.shape, [exclude, validation], missing)
-
-
-def _without(matrix: Csr, other: Csr) -> Csr:
-    """Drop the entries whose pair is stored in ``other``."""
-    gone = np.isin(pair_keys(matrix), pair_keys(other))
-    return select(matrix, ~gone) if np.any(gone) else matrix
-
-
-def _union(
-    shape: tuple[int, int],
-    matrices: list[Csr | None],
-    pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
-) -> Csr:
-    keys = [pair_keys(m) for m in matrices if m is not None]
-    key = np.unique(np.concatenate([*keys, pairs[0] * shape[1] + pairs[1]]))
-    marks = np.ones(len(key), np.float32)
-    return sparse.csr_array((marks, (key // shape[1], key % shape[1])), shape=shape)
-
-
-def _identity(
-    matrix: Csr,
-    exclude: Csr | None,
-    plan: FitPlan,
-    priors: Priors,
-    element: Element,
-) -> str:
-    """A fingerprint of data and settings, for checkpoints."""
-    digest = hashlib.blake2b(digest_size=16)
-    for array in (matrix.indptr, matrix.indices, matrix.data):
-        digest.update(np.ascontiguousarray(array).data)
-    if exclude is not None:
-        digest.update(np.ascontiguousarray(exclude.indptr).data)
-        digest.update(np.ascontiguousarray(exclude.indices).data)
-    settings = (
-        plan.n_components, plan.train_on, plan.n_truncation, plan.options.describe(), priors,
-        type(element).__name__, element.parameters, matrix.shape, str(plan.random_state),
-    )  # fmt: skip
-    digest.update(repr(settings).encode())
-    return digest.hexdigest()
+def _arrays(held: HeldOut) -> list[Any]:
+    return [held.users, held.items, held.values, held.missing_users, held.missing_items]
 
 
 def _gather(runs: list[Run], matrix: Csr, plan: FitPlan) -> Fitted:
     """Keep the best fit, or all of them with the element re-estimated at their average rates."""
     best = max(range(len(runs)), key=lambda j: runs[j].history[-1].elbo)
+    interrupted = any(run.interrupted for run in runs)
     runs = [runs[best]] if plan.combine == "best" else runs
     posteriors = [to_posterior(run.state, run.priors, run.problem.order) for run in runs]
     element = runs[0].state.element
     if len(runs) > 1 and plan.options.learn_element:
-        rate: FloatArray = Combined(posteriors).rates(
-            row_of_entries(matrix), matrix.indices.astype(np.int64)
-        )
-        element = refit_element(element, matrix.data, rate)
-    interrupted = any(run.interrupted for run in runs)
+        rate = Combined(posteriors).rates(row_of_entries(matrix), matrix.indices)
+        dispersion = plan.train_on != "observed"
+        element = refit_element(element, matrix.data, rate, dispersion=dispersion)
     return Fitted(posteriors, element, runs[0].priors, runs[0].history, interrupted)

@@ -87,10 +87,10 @@ def initial_state(
     return _begin(users, items, problem)
 
 
-def state_from_posterior(problem: Problem, posterior: Posterior) -> State:
+def state_from_posterior(problem: Problem, posterior: Posterior, n_components: int) -> State:
     """Begin from a posterior of the same shape."""
-    size = posterior.n_components
-    users, items = empty_factors(problem.users.size, size), empty_factors(problem.items.size, size)
+    users = empty_factors(problem.users.size, n_components)
+    items = empty_factors(problem.items.size, n_components)
     rows = slice(None) if problem.order is None else problem.order
     for factors, side, chosen in (
         (users, posterior.users, rows),
@@ -98,8 +98,8 @@ def state_from_posterior(problem: Problem, posterior: Posterior) -> State:
     ):
         if factors.a.shape != side.shape_.shape:
             raise InputError(
-                f"warm_start needs data of the same shape: {side.shape_.shape[0]} rows were "
-                f"fitted, {factors.a.shape[0]} are given."
+                f"warm_start: {' x '.join(map(str, side.shape_.shape))} factors were fitted, but "
+                f"{' x '.join(map(str, factors.a.shape))} are asked for. Set warm_start=False."
             )
         factors.a[:] = side.shape_[chosen]
         factors.mean[:] = side.mean_[chosen]
@@ -122,7 +122,7 @@ def _begin(users: Factors, items: Factors, problem: Problem) -> State:
 
 def _degrees(side: Side) -> FloatArray:
     # Half an entry for rows with none keeps every start positive.
-    return (side.entries.stop - side.entries.start) + 0.5
+    return side.degrees.astype(np.float64) + 0.5
 
 
 def _fill(
@@ -139,7 +139,7 @@ def _fill(
     noise += np.float32(0.5)
     np.multiply(noise, level[:, None].astype(np.float32), out=factors.mean)
     # The shape that the row's own entries would give, spread over the components.
-    share = ((side.entries.stop - side.entries.start) / size).astype(np.float32)
+    share = (side.degrees / size).astype(np.float32)
     np.multiply(noise, share[:, None], out=factors.a)
     np.add(factors.a, np.float32(max(prior.shape, 0.1)), out=factors.a)
     factors.activity_b[:] = prior.activity_rate + factors.mean.sum(axis=1, dtype=np.float64)

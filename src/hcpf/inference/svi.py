@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from hcpf._checks import number, settle, whole
 from hcpf.inference import kernels
 from hcpf.inference.cavi import half_step
 from hcpf.inference.kernels import Entries, Pattern
@@ -29,13 +30,22 @@ class SviOptions:
     local_sweeps
         Updates of a batch's users before the items take a step.
     tau, xi
-        Step t of the items has size ``(t + tau) ** -xi``.
+        Step t of the items has size ``(t + tau) ** -xi``, at most 1.
     """
 
     batches: int = 40
     local_sweeps: int = 4
     tau: float = 1.0
     xi: float = 0.6
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            batches=whole("batches", self.batches),
+            local_sweeps=whole("local_sweeps", self.local_sweeps),
+            tau=number("tau", self.tau, 1e-9, 1e300, "a number above 0"),
+            xi=number("xi", self.xi, 0.5 + 1e-9, 1.0, "above 0.5 and at most 1"),
+        )
 
 
 def svi_pass(state: State, problem: Problem, priors: Priors, options: SviOptions) -> None:
@@ -44,27 +54,29 @@ def svi_pass(state: State, problem: Problem, priors: Priors, options: SviOptions
     edges = np.linspace(0, n_users, min(options.batches, n_users) + 1).astype(np.int64)
     walk = _Walk(problem)
     user_prior = side_prior(priors, size, users=True)
-    user_sums, batch_sums, counts = np.zeros(size), np.zeros(size), np.zeros(2)
+    user_sums, batch_sums = np.zeros(size), np.zeros(size)
+    sum_counts, cut = 0.0, 0.0
     for first, last in pairwise(edges.tolist()):
         blocks = row_blocks(problem.users.entries, first, last)
         for _ in range(options.local_sweeps):
-            batch_sums, _ = half_step(
+            batch_sums, user_counts = half_step(
                 state.users, state.items, problem.users, problem, user_prior, state.item_sums,
                 blocks=blocks,
             )  # fmt: skip
-        step = float((state.steps + options.tau) ** -options.xi)
+            cut += user_counts[1]
+        step = min((state.steps + options.tau) ** -options.xi, 1.0)
         scale = n_users / (last - first)
         entries, pattern = walk.to(last)
-        state.item_sums, count = half_step(
+        state.item_sums, item_counts = half_step(
             state.items, state.users, problem.items, problem,
             side_prior(priors, size, users=False, step=step, scale=scale), batch_sums,
             entries=entries, pattern=pattern,
         )  # fmt: skip
         state.steps += 1
         user_sums += batch_sums
-        counts += count
-    state.user_sums, state.sum_counts = user_sums, float(counts[0])
-    state.cut_short = counts[1] > 0
+        sum_counts += item_counts[0]
+        cut += item_counts[1]
+    state.user_sums, state.sum_counts, state.cut_short = user_sums, sum_counts, cut > 0
 
 
 class _Walk:

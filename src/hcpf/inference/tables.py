@@ -1,76 +1,77 @@
 """Tabulation of E[n] and log Z by direct summation, and the cubic pieces that read it back."""
 
-import math
-
 import numpy as np
-from numba import prange  # pyright: ignore[reportMissingTypeStubs]
 
 from hcpf._types import FloatArray
-from hcpf.inference.jit import kernel
+from hcpf.inference.kernels import tabulate
+
+_TOLERANCE = 5e-7  # of E[n] (relative) and log Z between two rows of a grid
+_MOST_ROWS = 512  # of a grid
 
 
-@kernel(parallel=True)
-def tabulate(weights, phi, row_g, log_x, first, mean, log_sum):
-    """Fill value, d/dlog x, d/dlog g and the mixed derivative of E[n] and of log sum - log x.
+def tabulate_rows(
+    series: FloatArray, start: np.ndarray, least: FloatArray, nodes: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Cubic pieces of E[n] and of log(sum / x^least), for each row of weights."""
+    rows = len(least)
+    mean, log_sum = np.empty((2, 4, rows, nodes.size))
+    nothing = np.zeros(1)
+    owner = np.arange(rows)
+    tabulate(series, start, owner, nothing, np.zeros(rows), np.log(nodes), mean, log_sum)
+    mean[0] += least[:, None] - 1.0  # the kernel counts n from 1
+    return _pieces(nodes, mean), _pieces(nodes, log_sum)
 
-    The terms of row r at x are exp(weights[n] + g_r phi[n]) x^n with n = first, first + 1, ...
+
+def tabulate_grid(
+    series: FloatArray, phi: FloatArray, sign: float, ends: tuple[float, float], nodes: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Rows of log |g|, and the bicubic pieces of E[n] and of log(sum / x) between them.
+
+    An interval between two rows is halved until the cubic across it meets the direct sum in its
+    middle at all nodes. None where that takes too many rows: where a small change of g moves n
+    from one whole number to the next, a table does not pay.
     """
-    for row in prange(row_g.shape[0]):
-        g = row_g[row]
-        size = weights.shape[0]
-        mode = 0
-        for node in range(log_x.shape[0]):
-            slope = log_x[node]
-            # The mode only moves up as x grows.
-            while mode + 1 < size:
-                rise = weights[mode + 1] - weights[mode] + slope
-                if g != 0.0:
-                    rise += g * (phi[mode + 1] - phi[mode])
-                if rise <= 0.0:
-                    break
-                mode += 1
-            peak = weights[mode] + (g * phi[mode] if g != 0.0 else 0.0)
-            s0, s1, s2, p0, p1, p2 = 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
-            reference = phi[mode] if g != 0.0 else 0.0
-            for direction in (1, -1):
-                j = mode + direction
-                while 0 <= j < size:
-                    d = float(j - mode)
-                    t = weights[j] - peak + d * slope
-                    if g != 0.0:
-                        t += g * phi[j]
-                    if t < -34.0:
-                        break
-                    w = math.exp(t)
-                    s0 += w
-                    s1 += w * d
-                    s2 += w * d * d
-                    if g != 0.0:
-                        f = phi[j] - reference
-                        p0 += w * f
-                        p1 += w * f * d
-                        p2 += w * f * d * d
-                    j += direction
-            s1, s2, p0, p1, p2 = s1 / s0, s2 / s0, p0 / s0, p1 / s0, p2 / s0
-            variance = s2 - s1 * s1
-            covariance = p1 - s1 * p0
-            # Third mixed cumulant of (n, n, phi).
-            third = p2 - 2.0 * s1 * p1 - p0 * s2 + 2.0 * s1 * s1 * p0
-            n = first + mode
-            mean[0, row, node] = n + s1
-            mean[1, row, node] = variance
-            mean[2, row, node] = g * covariance
-            mean[3, row, node] = g * third
-            log_sum[0, row, node] = peak + (n - 1.0) * slope + math.log(s0)
-            log_sum[1, row, node] = n + s1 - 1.0
-            log_sum[2, row, node] = g * (reference + p0)
-            log_sum[3, row, node] = g * covariance
+    log_x, start = np.log(nodes), np.array([0, len(series)])
+
+    def rows_at(log_g: FloatArray) -> FloatArray:
+        both = np.empty((2, 4, len(log_g), nodes.size))
+        owner = np.zeros(len(log_g), dtype=np.int64)
+        tabulate(series, start, owner, phi, sign * np.exp(log_g), log_x, *both)
+        return both
+
+    low, high = ends
+    log_g = np.linspace(low, max(high, low + 0.5), max(int(2 * (high - low)), 1) + 1)
+    values, rough = rows_at(log_g), np.arange(len(log_g) - 1)
+    while len(rough):
+        if len(log_g) + len(rough) > _MOST_ROWS:
+            return None
+        middle = 0.5 * (log_g[rough] + log_g[rough + 1])
+        found = rows_at(middle)
+        bad = _misses(values, rough, np.diff(log_g)[rough], found)
+        rough, place = rough[bad], rough[bad] + 1
+        log_g = np.insert(log_g, place, middle[bad])
+        values = np.insert(values, place, found[:, :, bad], axis=2)
+        left = rough + np.arange(len(rough))  # where the halved intervals are now
+        rough = np.sort(np.concatenate([left, left + 1]))
+    steps = np.diff(log_g)
+    return log_g, _pieces(nodes, values[0], steps), _pieces(nodes, values[1], steps)
 
 
-def hermite_coefficients(
-    nodes: FloatArray, values: FloatArray, row_step: float | None
+def _misses(
+    values: FloatArray, left: np.ndarray, step: FloatArray, found: FloatArray
+) -> np.ndarray:
+    """Whether the cubics across some intervals miss what was found in their middle."""
+    f0, f1 = values[:, 0, left], values[:, 0, left + 1]
+    d0, d1 = values[:, 2, left], values[:, 2, left + 1]
+    error = np.abs(0.5 * (f0 + f1) + 0.125 * step[:, None] * (d0 - d1) - found[:, 0])
+    error[0] /= found[0, 0]
+    return np.any(error > _TOLERANCE, axis=(0, 2))
+
+
+def _pieces(
+    nodes: FloatArray, values: FloatArray, row_steps: FloatArray | None = None
 ) -> FloatArray:
-    """Cubic (row_step None) or bicubic coefficients per segment, from values and derivatives.
+    """Cubic (no row_steps) or bicubic coefficients per segment, from values and derivatives.
 
     ``values`` holds f, df/dlog x, df/dlog g and the mixed derivative at (row, node); the local
     coordinate of a segment runs from 0 to 1 linearly in x, and across rows linearly in log g.
@@ -82,10 +83,11 @@ def hermite_coefficients(
         return _cubic(f[:, :-1], f[:, 1:], slope[:, :-1] * left, slope[:, 1:] * right)
 
     main = along(values[0], values[1])
-    if row_step is None:
+    if row_steps is None:
         return main
-    across = along(values[2], values[3]) * row_step
-    pieces = _cubic(main[:-1], main[1:], across[:-1], across[1:])
+    across = along(values[2], values[3])
+    steps = row_steps[:, None, None]
+    pieces = _cubic(main[:-1], main[1:], across[:-1] * steps, across[1:] * steps)
     # (row, segment, power of t, power of s) -> powers of s outermost, as the kernel reads them
     return np.ascontiguousarray(np.swapaxes(pieces, -1, -2)).reshape(*pieces.shape[:2], 16)
 

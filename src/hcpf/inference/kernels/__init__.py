@@ -5,7 +5,8 @@ atomics, no array of entries x K, and the bits do not depend on the number of th
 rows are taken per fixed block of rows and added in order.
 
 Rates are carried as ``exp(log_scale_u + log_scale_i) * dot(g_u, g_i)`` with every row of g scaled
-to a maximum of 1. Where that dot product underflows, the entry is redone by log-sum-exp.
+to a maximum of 1. Where that dot product underflows, the row is redone, such entries by
+log-sum-exp.
 """
 
 from hcpf.inference.kernels.bound import (
@@ -16,7 +17,9 @@ from hcpf.inference.kernels.bound import (
     sum_log_z,
 )
 from hcpf.inference.kernels.rows import advance, scale_rows, update_rows
+from hcpf.inference.kernels.tabulate import tabulate
 from hcpf.inference.kernels.types import (
+    DIRECT,
     GRID,
     KNOWN,
     ROWS,
@@ -29,6 +32,7 @@ from hcpf.inference.kernels.types import (
 )
 
 __all__ = [
+    "DIRECT",
     "GRID",
     "KNOWN",
     "ROWS",
@@ -45,5 +49,6 @@ __all__ = [
     "scale_rows",
     "side_bound",
     "sum_log_z",
+    "tabulate",
     "update_rows",
 ]

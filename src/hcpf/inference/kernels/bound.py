@@ -6,17 +6,17 @@ import numpy as np
 from numba import prange  # pyright: ignore[reportMissingTypeStubs]
 
 from hcpf.inference.jit import FAST, kernel
-from hcpf.inference.kernels.count import mean_count, outside, piece
-from hcpf.inference.kernels.rows import log_shares
+from hcpf.inference.kernels.count import outside, piece
+from hcpf.inference.kernels.rows import log_rate_of
 from hcpf.inference.kernels.scalars import log_gamma_digamma
-from hcpf.inference.kernels.types import KNOWN, SHIFT, TINY_DOT
+from hcpf.inference.kernels.types import KNOWN, ROWS, SHIFT, TINY_DOT
 
 f4 = np.float32
 
 
 @kernel(fastmath=FAST)
 def _row_log_z(entries, rows, cols, local, u):
-    """Sum of log Z over the row's entries that the tables hold; whether there are others."""
+    """Sum of log Z over the row's entries, and whether the tables did not hold some of them."""
     size = rows.g.shape[1]
     index, coordinate = entries.index, entries.coordinate
     g, h, scale, log_scale = rows.g, cols.g, cols.multiplier, cols.log_scale
@@ -24,7 +24,7 @@ def _row_log_z(entries, rows, cols, local, u):
     table, least, mode = local.log_table, local.least, local.mode
     row_scale = rows.multiplier[u]
     row_log = rows.log_scale[u] + rows.shift[u]
-    total, slow = 0.0, False
+    total = 0.0
     for e in range(entries.start[u], entries.stop[u]):
         i = index[e]
         dot = f4(0.0)
@@ -33,8 +33,7 @@ def _row_log_z(entries, rows, cols, local, u):
         x = dot * (row_scale * scale[i])
         y = coordinate[e]
         if not dot > TINY_DOT:
-            slow = True
-            continue
+            return total, True
         log_rate = row_log + log_scale[i] + shift[i] + math.log(dot)
         if mode == KNOWN:
             total += y * log_rate
@@ -45,41 +44,28 @@ def _row_log_z(entries, rows, cols, local, u):
         else:
             row = int(y)
         if not (x >= local.x_low and x < local.x_high):
-            slow = True
-            continue
+            return total, True
         bits = np.float32(x).view(np.int32)
         j = (bits >> 20) - local.first_code
         t = float(bits & 0xFFFFF) * 2.0**-20
         total += piece(table, row, j, t, float(y) - row, mode)
-        if mode == SHIFT:
+        if mode == ROWS:
+            total += least[row] * log_rate
+        elif mode == SHIFT:
             total += log_rate + math.log(y)
         else:
-            total += least[row] * log_rate
-    return total, slow
+            total += log_rate
+    return total, False
 
 
 @kernel()
 def _slow_log_z(entries, rows, cols, local, u):
-    """The rest of a row's sum of log Z, entry by entry in float64 logarithms."""
-    size = rows.g.shape[1]
-    total = 0.0
+    """A row's sum of log Z, each entry summed over n directly."""
+    total, shares = 0.0, np.empty(rows.g.shape[1])
     for e in range(entries.start[u], entries.stop[u]):
         i = entries.index[e]
-        dot = f4(0.0)
-        for k in range(size):
-            dot += rows.g[u, k] * cols.g[i, k]
-        y = entries.coordinate[e]
-        fast = mean_count(
-            local.mode, local.first_code, local.x_low, local.x_high, local.mean_table,
-            dot * (rows.multiplier[u] * cols.multiplier[i]), y,
-        )  # fmt: skip
-        if fast >= f4(0.0) and dot > TINY_DOT:
-            continue
-        log_rate = log_shares(rows, cols, u, i, np.empty(size)) + rows.shift[u] + cols.shift[i]
-        if local.mode == KNOWN:
-            total += y * log_rate
-        else:
-            total += outside(local, log_rate, y)[1]
+        log_rate = log_rate_of(rows, cols, u, i, shares) + rows.shift[u] + cols.shift[i]
+        total += outside(local, log_rate, entries.coordinate[e])[1]
     return total
 
 
@@ -90,9 +76,9 @@ def sum_log_z(entries, rows, cols, local, blocks, sums):
         total = 0.0
         for u in range(blocks[block], blocks[block + 1]):
             part, slow = _row_log_z(entries, rows, cols, local, u)
-            total += part
             if slow:
-                total += _slow_log_z(entries, rows, cols, local, u)
+                part = _slow_log_z(entries, rows, cols, local, u)
+            total += part
         sums[block] = total
 
 
@@ -152,19 +138,11 @@ def pair_rates(row_mean, col_mean, row, col, out):
         out[j] = dot
 
 
-@kernel(parallel=True, fastmath=FAST)
+@kernel(parallel=True)
 def log_rates(entries, rows, cols, blocks, out):
     """The log of the geometric rate of every stored entry, in the order of the entries."""
-    size = rows.g.shape[1]
-    g, h, index = rows.g, cols.g, entries.index
     for block in prange(blocks.shape[0] - 1):
+        shares = np.empty(rows.g.shape[1])
         for u in range(blocks[block], blocks[block + 1]):
             for e in range(entries.start[u], entries.stop[u]):
-                i = index[e]
-                dot = f4(0.0)
-                for k in range(size):
-                    dot += g[u, k] * h[i, k]
-                if dot > TINY_DOT:
-                    out[e] = rows.log_scale[u] + cols.log_scale[i] + math.log(dot)
-                else:
-                    out[e] = log_shares(rows, cols, u, i, np.empty(size))
+                out[e] = log_rate_of(rows, cols, u, entries.index[e], shares)

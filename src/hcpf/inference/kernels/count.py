@@ -5,10 +5,9 @@ import math
 import numpy as np
 
 from hcpf.inference.jit import FAST, kernel
-from hcpf.inference.kernels.types import DIRECT, GRID, KNOWN, SHIFT
+from hcpf.inference.kernels.types import DIRECT, GRID, KNOWN, NEGLIGIBLE, SHIFT
 
 f4 = np.float32
-_NEGLIGIBLE = -34.0  # log of a term, relative to the largest, that no longer counts
 
 
 @kernel()
@@ -39,7 +38,7 @@ def series_at(local, row, g, log_x):
             t = local.series[start + j] - peak + distance * log_x
             if g != 0.0:
                 t += g * local.phi[j]
-            if t < _NEGLIGIBLE:
+            if t < NEGLIGIBLE:
                 break
             weight = math.exp(t)
             total += weight
@@ -96,10 +95,10 @@ def outside(local, log_rate, coordinate):
         log_x = log_rate + math.log(y)
     elif local.mode == GRID:
         place = int(y)
-        step = local.log_g[place + 1] - local.log_g[place]
-        g = local.sign * math.exp(local.log_g[place] + (y - place) * step)
+        step = local.places[place + 1] - local.places[place]
+        g = local.sign * math.exp(local.places[place] + (y - place) * step)
     elif local.mode == DIRECT:
-        g = y
+        g = local.places[int(y)]
     else:
         row = int(y)
     return series_at(local, row, g, log_x)

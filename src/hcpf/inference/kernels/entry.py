@@ -26,29 +26,31 @@ def _find(entries, u, i):
 
 @kernel()
 def _expected_count(local, rate, shift, y):
-    """E[n] at the product-of-means rate, which is the paper's rule for q(n)."""
+    """E[n] at the product-of-means rate, the paper's rule for q(n); 1 if its sum was cut short."""
     x = np.float32(rate * math.exp(shift))
     fast = mean_count(
         local.mode, local.first_code, local.x_low, local.x_high, local.mean_table, x, y
     )
     if fast >= np.float32(0.0):
-        return float(fast)
-    return outside(local, math.log(rate) + shift, y)[0]
+        return float(fast), 0
+    mean, _, cut = outside(local, math.log(rate) + shift, y)
+    return mean, cut
 
 
 @kernel()
-def _draw(entries, owner, excluded, n_items, stratified, rng):
-    """Draw a pair: uniform over the grid, or half observed and half missing."""
+def _draw(entries, owner, excluded, n_items, share, rng):
+    """Draw an observed pair with probability ``share``, else a missing one, uniform among each.
+
+    With the share that they have in the grid that is a uniform draw from the grid.
+    """
+    if rng.random() < share:
+        e = rng.integers(0, len(entries.index))
+        return owner[e], np.int64(entries.index[e]), e
     while True:
-        if stratified and rng.random() < 0.5:
-            e = rng.integers(0, len(entries.index))
-            return owner[e], np.int64(entries.index[e]), e
         u = rng.integers(0, len(entries.start))
         i = rng.integers(0, n_items)
-        e = _find(entries, u, i)
-        if (stratified and e >= 0) or _find(excluded, u, i) >= 0:
-            continue
-        return u, i, e
+        if _find(entries, u, i) < 0 and _find(excluded, u, i) < 0:
+            return u, i, np.int64(-1)
 
 
 @kernel()
@@ -67,19 +69,19 @@ def _move(a, b, activity_b, activity_a, rate, shape, step, count_share, weight, 
 @kernel()
 def entry_steps(
     entries, excluded, owner, local, shift, users, items, user_prior, item_prior,
-    weights, clocks, tau, xi, stratified, n_steps, rng, counts,
+    weights, clocks, tau, xi, share_observed, n_steps, rng, counts,
 ):  # fmt: skip
     """Run ``n_steps`` of Algorithm 1; users and items are (a, b, activity_b) in float64.
 
     ``weights`` holds, per user and per item, what an observed and a missing draw stand for;
-    ``counts`` gathers the observed draws, the missing draws and the sum of E[n].
+    ``counts`` gathers the observed draws, the sum of E[n], and the sums over n cut short.
     """
     a_s, b_s, b_r = users
     a_v, b_v, b_w = items
     size = a_s.shape[1]
     share, mean_u, mean_i = np.empty(size), np.empty(size), np.empty(size)
     for _ in range(n_steps):
-        u, i, e = _draw(entries, owner, excluded, a_v.shape[0], stratified, rng)
+        u, i, e = _draw(entries, owner, excluded, a_v.shape[0], share_observed, rng)
         rate, peak = 0.0, -np.inf
         for k in range(size):
             mean_i[k] = a_v[i, k] / b_v[i, k]
@@ -91,14 +93,17 @@ def entry_steps(
         for k in range(size):
             share[k] = math.exp(share[k] - peak)
             total += share[k]
-        count = _expected_count(local, rate, shift, entries.coordinate[e]) if e >= 0 else 0.0
+        kind, count = 1, 0.0
+        if e >= 0:
+            kind = 0
+            count, cut = _expected_count(local, rate, shift, entries.coordinate[e])
+            counts[0] += 1.0
+            counts[1] += count
+            counts[2] += cut
         for k in range(size):
             share[k] *= count / total
-        kind = 0 if e >= 0 else 1
-        counts[kind] += 1.0
-        counts[2] += count
-        step_u = (tau + clocks[0][u]) ** -xi
-        step_i = (tau + clocks[1][i]) ** -xi
+        step_u = min((tau + clocks[0][u]) ** -xi, 1.0)
+        step_i = min((tau + clocks[1][i]) ** -xi, 1.0)
         b_r[u] = _move(
             a_s[u], b_s[u], b_r[u], user_prior.activity_a, user_prior.activity_rate,
             user_prior.shape, step_u, share, weights[0][u, kind], mean_i,

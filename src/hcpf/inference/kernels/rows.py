@@ -13,6 +13,9 @@ from hcpf.inference.kernels.types import TINY_DOT
 f4 = np.float32
 _SPAN = 16  # rows whose exponentials are taken together, while they are in the cache
 _FLUSH = 256  # entries after which the float32 accumulator is added to the float64 one
+# Shapes whose exp(digamma) float32 holds; and such that, beside them, what underflows is far
+# below TINY_DOT.
+_NO_UNDERFLOW, _DWARFS_UNDERFLOW = f4(0.0125), f4(0.2)
 
 
 @kernel()
@@ -33,35 +36,45 @@ def log_shares(rows, cols, u, i, shares):
 
 
 @kernel()
+def log_rate_of(rows, cols, u, i, shares):
+    """Log of the geometric rate of a pair; fills in the share of each component."""
+    total = 0.0
+    for k in range(len(shares)):
+        shares[k] = float(rows.g[u, k]) * float(cols.g[i, k])
+        total += shares[k]
+    if total > TINY_DOT:
+        for k in range(len(shares)):
+            shares[k] /= total
+        return rows.log_scale[u] + cols.log_scale[i] + math.log(total)
+    log_rate = log_shares(rows, cols, u, i, shares)
+    for k in range(len(shares)):
+        shares[k] = math.exp(shares[k] - log_rate)
+    return log_rate
+
+
+@kernel()
 def _slow_row(entries, rows, cols, local, u, extra, counts):
-    """Add the shares of the entries that ``_accumulate`` left out, in float64 logarithms."""
-    size = extra.shape[0]
-    shares = np.empty(size)
+    """The sums of E[n] phi_k over a whole row, each entry summed over n directly.
+
+    For rows that ``_accumulate`` cannot finish. Which entries those are may depend on the last
+    bit of a dot product, so the whole row is done anew.
+    """
+    shares = np.empty(extra.shape[0])
     for e in range(entries.start[u], entries.stop[u]):
         i = entries.index[e]
-        dot = f4(0.0)
-        for k in range(size):
-            dot += rows.g[u, k] * cols.g[i, k]
-        x = dot * (rows.multiplier[u] * cols.multiplier[i])
-        y = entries.coordinate[e]
-        fast = mean_count(
-            local.mode, local.first_code, local.x_low, local.x_high, local.mean_table, x, y
-        )
-        if fast >= f4(0.0) and dot > TINY_DOT:
-            continue
-        log_rate = log_shares(rows, cols, u, i, shares)
-        mean, _, edge = outside(local, log_rate + rows.shift[u] + cols.shift[i], y)
+        log_rate = log_rate_of(rows, cols, u, i, shares) + rows.shift[u] + cols.shift[i]
+        mean, _, cut = outside(local, log_rate, entries.coordinate[e])
         counts[0] += mean
-        counts[1] += edge
-        for k in range(size):
-            extra[k] += mean * math.exp(shares[k] - log_rate)
+        counts[1] += cut
+        for k in range(len(shares)):
+            extra[k] += mean * shares[k]
 
 
 @kernel(fastmath=FAST)
 def _accumulate(entries, rows, cols, local, u, acc, total, counts):
     """total_k = sum over the row's entries of (E[n]/dot) g_ik, four entries at a time.
 
-    Returns whether some entry needs ``_slow_row``: a call from here would slow every entry.
+    Returns whether the row needs ``_slow_row`` instead: a call from here would slow every entry.
     """
     size = acc.shape[0]
     index, coordinate = entries.index, entries.coordinate
@@ -119,7 +132,8 @@ def _accumulate(entries, rows, cols, local, u, acc, total, counts):
             pending = 0
     for k in range(size):
         total[k] += acc[k]
-    counts[0] += count
+    if not slow:
+        counts[0] += count
     return slow
 
 
@@ -144,10 +158,12 @@ def _scale_span(rows, a, mean, g, first, last):
     for j in range(first * size, last * size):
         g[j] = exp_digamma(a[j]) * mean[j] / a[j]
     for u in range(first, last):
-        top = f4(0.0)
+        top, least, most = f4(0.0), a[u * size], f4(0.0)
         for j in range(u * size, (u + 1) * size):
             top = max(top, g[j])
-        if top > f4(1e-25):
+            least = min(least, a[j])
+            most = max(most, a[j])
+        if least > _NO_UNDERFLOW or most > _DWARFS_UNDERFLOW:
             inverse = f4(1.0) / top
             for j in range(u * size, (u + 1) * size):
                 g[j] *= inverse
@@ -166,7 +182,7 @@ def _scale_span(rows, a, mean, g, first, last):
 
 @kernel()
 def _scale_tiny_row(rows, u):
-    """The same for a row whose exponentials all underflow, in float64 logarithms."""
+    """The same for a row whose exponentials near the end of float32, in float64 logarithms."""
     size = rows.a.shape[1]
     log_scale = -np.inf
     for k in range(size):
@@ -228,6 +244,7 @@ def update_rows(entries, rows, cols, local, prior, base, pattern, blocks, column
             total[:] = 0.0
             extra[:] = 0.0
             if _accumulate(entries, rows, cols, local, u, acc, total, count):
+                total[:] = 0.0
                 _slow_row(entries, rows, cols, local, u, extra, count)
             if pattern.sign != 0.0:
                 pattern_sum[:] = 0.0

@@ -12,6 +12,7 @@ f4 = np.float32
 @kernel(forceinline=True, fastmath=FAST)
 def fast_exp(x):
     """float32 exp for x <= 0 (0 below -87), written so that it vectorises."""
+    holds = x >= f4(-87.0)
     x = max(x, f4(-87.0))
     n = np.floor(x * f4(1.44269504) + f4(0.5))
     r = x - n * f4(0.693359375) + n * f4(2.12194440e-4)
@@ -22,7 +23,8 @@ def fast_exp(x):
     p = p * r + f4(1.6666665459e-1)
     p = p * r + f4(5.0000001201e-1)
     p = p * r * r + r + f4(1.0)
-    return p * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+    power = np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return p * power if holds else f4(0.0)
 
 
 @kernel(forceinline=True, fastmath=FAST)

@@ -11,6 +11,10 @@ TINY_DOT = np.float32(1e-26)
 """A scaled dot product below this may have lost what underflowed, and is redone in logarithms."""
 
 
+NEGLIGIBLE = -34.0
+"""Log of a term of a sum over n, relative to the largest, that no longer counts."""
+
+
 class Entries(NamedTuple):
     """Stored entries by row: row r holds positions start[r] to stop[r]."""
 
@@ -46,7 +50,7 @@ class Local(NamedTuple):
     more: np.ndarray  # per row of weights: whether n goes on beyond it
     series: np.ndarray  # log weights without n log x, for n = least, least + 1, ...
     phi: np.ndarray  # GRID, DIRECT: phi(n) - phi(1) for n = 1, 2, ...
-    log_g: np.ndarray  # GRID: log |g| of the table's rows
+    places: np.ndarray  # GRID: log |g| of the table's rows; DIRECT: g of the distinct values
     sign: float  # GRID: sign of g
 
 
