@@ -28,7 +28,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
     Numba looks only at the file a function stands in, so a changed callee in another file would
     go unnoticed: the cache folder is named after the content of all of them, which stand in
-    Numba looks only at the file a function stands in, so a changed callee in another file would
+    ``hcpf.inference.kernels``. Where no folder can be written, every process compiles anew.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
