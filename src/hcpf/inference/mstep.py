@@ -13,7 +13,7 @@ from hcpf.inference.local import slope_of
 from hcpf.inference.problem import Problem
 from hcpf.inference.state import State, shift_rates
 
-_VALUE_BINS, _RATE_BINS = 384, 8
+_VALUE_BINS, _RATE_BINS = 160, 6
 _SAMPLE = 1_000_000  # entries that the edges of the bins are taken from
 _LEAST_LOG_RATE = -600.0  # below, n is at its least
 
