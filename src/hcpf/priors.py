@@ -9,7 +9,7 @@ from hcpf._checks import number, whole
 from hcpf.elements.domains import Domain
 from hcpf.errors import ParameterError
 
-_SCALE = Domain("between 1e-20 and 1e20", lambda x: (x >= 1e-20) & (x <= 1e20))
+_SCALE = Domain("between 1e-12 and 1e12", lambda x: (x >= 1e-12) & (x <= 1e12))
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ logger = logging.getLogger("hcpf")
 Remake = Callable[[Element, FloatArray | None], Problem]
 """Lays the data out anew for another element, or with weights that reach larger rates."""
 
+_LARGEST_DRIFT = 3.0  # of the log rates from where the tables were made
 _DISPERSION_AT = frozenset({3, 10, 30})  # passes after which the dispersion is re-estimated
 
 
@@ -81,8 +82,7 @@ def train(
         advance(run.state.iteration, "")
         while run.state.iteration < options.max_iter and not run.converged:
             _one_pass(run, options)
-            if run.state.cut_short:
-                _widen(run, remake)
+            _retabulate(run, remake)
             if free and run.state.iteration in _DISPERSION_AT:
                 _update_dispersion(run, remake, values())
             last = run.state.iteration >= options.max_iter or interrupted()
@@ -114,19 +114,25 @@ def _one_pass(run: Run, options: FitOptions) -> None:
         update_theta(state, problem)
 
 
-def _widen(run: Run, remake: Remake) -> None:
-    """Store weights of larger n: some rate was so large that its sum over n was cut short.
+def _retabulate(run: Run, remake: Remake) -> None:
+    """Tabulate anew where theta has moved far from the tables, or rates beyond their weights.
 
-    A sum cut short still gives a lower bound, so nothing done so far is wrong, only not optimal.
+    A sum over n cut short still gives a lower bound, so nothing done so far is wrong, only not
+    optimal.
     """
     state, problem = run.state, run.problem
-    entries = problem.users.entries
-    # Product-of-means rates: what Algorithm 1 sums at, and no less than the geometric ones.
-    rate = pair_rates(state.users.mean, state.items.mean, problem.users.owner, entries.index)
     shift = state.slope - problem.local.slope
-    reach = problem.local.wider(np.log(np.maximum(rate, 1e-300)) + shift)
-    if np.any(reach > problem.local.reach):
-        run.problem = remake(problem.element, reach)
+    if not state.cut_short and abs(shift) < _LARGEST_DRIFT:
+        return
+    # Product-of-means rates: what Algorithm 1 sums at, and no less than the geometric ones.
+    index = problem.users.entries.index
+    rate = pair_rates(state.users.mean, state.items.mean, problem.users.owner, index)
+    log_rate = np.log(np.maximum(rate, 1e-300))
+    beyond = problem.local.reach_for(log_rate + shift) > problem.local.reach
+    if abs(shift) >= _LARGEST_DRIFT or np.any(beyond):
+        run.problem = remake(state.element, problem.local.reach_for(log_rate))
+        state.slope = run.problem.local.slope
+        shift_rates(state, 0.0)
     state.cut_short = False
 
 

@@ -37,7 +37,7 @@ OCTAVES = (-40, 8)
 """The rates tabulated, as powers of two."""
 
 _WIDEST = 120  # octaves either way that float32 holds
-_FURTHER = 3.0  # octaves to spare when weights are stored for larger rates
+_FURTHER, _FURTHEST = 3.0, 26.0  # octaves to spare, and at most, when larger rates are served
 _MOST_WEIGHTS = 1 << 24
 _MOST_NUMBERS = 1 << 24  # that float32 tells apart
 _NEGLIGIBLE_G = 1e-10  # of g(y) phi(n)
@@ -55,16 +55,16 @@ class LocalStep:
     coordinate: np.ndarray  # float32, one per entry
     slope: float  # the element's slope_of that the tables hold; another one shifts the log rates
     constant: float  # sum over the entries of what does not depend on n
-    reach: FloatArray  # log2 of the largest rate that each row of weights serves
+    reach: FloatArray  # log2 of the largest rate, in the tables' scale, that the weights serve
 
-    def wider(self, log_rate: FloatArray) -> FloatArray:
-        """The reach that these log rates of the entries need."""
+    def reach_for(self, log_rate: FloatArray) -> FloatArray:
+        """The reach that serves entries at these log rates, with some to spare."""
         row = np.zeros(len(log_rate), dtype=np.int64)
         if self.local.mode == ROWS:
             row = self.coordinate.astype(np.int64)
-        needed = np.full_like(self.reach, -np.inf)
+        needed = np.full_like(self.reach, OCTAVES[1])
         np.maximum.at(needed, row, log_rate / np.log(2.0))
-        return np.where(needed > self.reach, needed + _FURTHER, self.reach)
+        return np.where(needed > OCTAVES[1], np.minimum(needed + _FURTHER, _FURTHEST), needed)
 
 
 def slope_of(element: Element) -> float:

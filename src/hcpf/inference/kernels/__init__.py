@@ -4,9 +4,9 @@ Everything here works on whole rows of a CSR matrix: a thread owns its rows, so 
 atomics, no array of entries x K, and the bits do not depend on the number of threads. Sums over
 rows are taken per fixed block of rows and added in order.
 
-Rates are carried as ``exp(log_scale_u + log_scale_i) * dot(g_u, g_i)`` with every row of g scaled
-to a maximum of 1. Where that dot product underflows, the row is redone, such entries by
-log-sum-exp.
+Rates are carried as ``exp(log_scale_u + log_scale_i) * dot(g_u, g_i)``. The scales are 0 but for
+rows with shapes so small that exp(digamma) might underflow, which are scaled to a maximum of 1;
+where even that dot product underflows, the entry is redone by log-sum-exp.
 """
 
 from hcpf.inference.kernels.bound import (

@@ -7,6 +7,7 @@ from numba import prange  # pyright: ignore[reportMissingTypeStubs]
 
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.count import mean_count, outside
+from hcpf.inference.kernels.prefetch import LINE, prefetch
 from hcpf.inference.kernels.scalars import exp_digamma, log_mean
 from hcpf.inference.kernels.types import TINY_DOT
 
@@ -92,6 +93,11 @@ def _accumulate(entries, rows, cols, local, u, acc, total, counts):
         i1 = index[e + 1] if left > 1 else i0
         i2 = index[e + 2] if left > 2 else i0
         i3 = index[e + 3] if left > 3 else i0
+        # The rows of the group after next: they lie anywhere, and come from a distant cache.
+        for ahead in range(e + 8, min(e + 12, len(index))):
+            row = np.int64(index[ahead]) * size
+            for k in range(0, size, LINE):
+                prefetch(h, row + k)
         d0, d1, d2, d3 = f4(0.0), f4(0.0), f4(0.0), f4(0.0)
         for k in range(size):
             s = g[u, k]
@@ -149,27 +155,25 @@ def advance(position, stop, index, bound, out):
 
 @kernel(fastmath=FAST | {"nnan"})
 def _scale_span(rows, a, mean, g, first, last):
-    """Set g = exp(E log s) scaled to a maximum of 1, and the multipliers that undo it.
+    """Set g = exp(E log s), and the multipliers that the rates take besides.
 
-    ``a``, ``mean`` and ``g`` are the flat arrays of all rows: over several rows at once the
-    exponentials run as one long vector loop.
+    Rows with a shape so small that float32 might underflow are scaled to a maximum of 1. ``a``,
+    ``mean`` and ``g`` are the flat arrays of all rows: over several rows at once the exponentials
+    run as one long vector loop.
     """
     size = rows.g.shape[1]
-    for j in range(first * size, last * size):
+    # Views that start at 0: an index that might be negative, for all the compiler knows, would
+    # keep the loops from being vectorised.
+    a = a[first * size : last * size]
+    mean = mean[first * size : last * size]
+    g = g[first * size : last * size]
+    for j in range(len(a)):
         g[j] = exp_digamma(a[j]) * mean[j] / a[j]
     for u in range(first, last):
-        top, least, most = f4(0.0), a[u * size], f4(0.0)
-        for j in range(u * size, (u + 1) * size):
-            top = max(top, g[j])
-            least = min(least, a[j])
-            most = max(most, a[j])
-        if least > _NO_UNDERFLOW or most > _DWARFS_UNDERFLOW:
-            inverse = f4(1.0) / top
-            for j in range(u * size, (u + 1) * size):
-                g[j] *= inverse
-            log_scale = math.log(top)
-        else:
-            log_scale = _scale_tiny_row(rows, u)
+        least = rows.a[u, 0]
+        for k in range(size):
+            least = rows.a[u, k] if rows.a[u, k] < least else least
+        log_scale = 0.0 if least > _NO_UNDERFLOW else _scale_small_row(rows, u)
         rows.log_scale[u] = log_scale
         log_multiplier = log_scale + rows.shift[u]
         if log_multiplier < -80.0:
@@ -181,9 +185,17 @@ def _scale_span(rows, a, mean, g, first, last):
 
 
 @kernel()
-def _scale_tiny_row(rows, u):
-    """The same for a row whose exponentials near the end of float32, in float64 logarithms."""
+def _scale_small_row(rows, u):
+    """Scale a row of g with some tiny shapes; returns the log of the scale."""
     size = rows.a.shape[1]
+    top, most = f4(0.0), f4(0.0)
+    for k in range(size):
+        top = max(top, rows.g[u, k])
+        most = max(most, rows.a[u, k])
+    if most > _DWARFS_UNDERFLOW:
+        for k in range(size):
+            rows.g[u, k] /= top
+        return math.log(top)
     log_scale = -np.inf
     for k in range(size):
         log_scale = max(log_scale, log_mean(float(rows.a[u, k]), float(rows.mean[u, k])))
