@@ -18,7 +18,7 @@ from hcpf.inference.checkpoint import Checkpoint
 from hcpf.inference.elbo import elbo
 from hcpf.inference.entry import entry_pass
 from hcpf.inference.heldout import HeldOut, pair_rates
-from hcpf.inference.mstep import best_dispersion, update_theta
+from hcpf.inference.mstep import ValuesOf, best_dispersion, update_theta
 from hcpf.inference.options import FitOptions
 from hcpf.inference.problem import Problem
 from hcpf.inference.state import State, shift_rates
@@ -62,7 +62,7 @@ def train(
     options: FitOptions,
     *,
     remake: Remake,
-    values: Callable[[], FloatArray],
+    values_of: ValuesOf,
     validation: HeldOut | None = None,
     checkpoint: Checkpoint | None = None,
     progress: bool | None = None,
@@ -84,7 +84,7 @@ def train(
             _one_pass(run, options)
             _retabulate(run, remake)
             if free and run.state.iteration in _DISPERSION_AT:
-                _update_dispersion(run, remake, values())
+                _update_dispersion(run, remake, values_of)
             last = run.state.iteration >= options.max_iter or interrupted()
             if last or run.state.iteration % options.check_every == 0:
                 _check(run, options, validation, time.perf_counter() - clock)
@@ -136,19 +136,24 @@ def _retabulate(run: Run, remake: Remake) -> None:
     state.cut_short = False
 
 
-def _update_dispersion(run: Run, remake: Remake, values: FloatArray) -> None:
+def _update_dispersion(run: Run, remake: Remake, values_of: ValuesOf) -> None:
     """Take the new dispersion if, and only if, the bound rises with it."""
-    before, state = elbo(run.state, run.problem, run.priors), run.state
-    element, slope = state.element, state.slope
-    state.element = best_dispersion(state, run.problem, values)
-    candidate = remake(state.element, run.problem.local.reach)
-    state.slope = candidate.local.slope
-    shift_rates(state, 0.0)
-    if elbo(state, candidate, run.priors) > before:
-        run.problem = candidate
+    state = run.state
+    element, slope, tabulated = state.element, state.slope, run.problem.element
+    reach = run.problem.local.reach
+    candidate = best_dispersion(state, run.problem, values_of)
+    if candidate == element:
         return
-    state.element, state.slope = element, slope
-    shift_rates(state, slope - run.problem.local.slope)
+    before = elbo(state, run.problem, run.priors)
+    del run.problem  # two layouts of the data at once would double the memory
+    run.problem = remake(candidate, reach)
+    state.element, state.slope = candidate, run.problem.local.slope
+    shift_rates(state, 0.0)
+    if not elbo(state, run.problem, run.priors) >= before:
+        del run.problem
+        run.problem = remake(tabulated, reach)
+        state.element, state.slope = element, slope
+        shift_rates(state, slope - run.problem.local.slope)
 
 
 def _check(run: Run, options: FitOptions, validation: HeldOut | None, seconds: float) -> None:

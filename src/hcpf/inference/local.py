@@ -42,7 +42,7 @@ _MOST_WEIGHTS = 1 << 24
 _MOST_NUMBERS = 1 << 24  # that float32 tells apart
 _NEGLIGIBLE_G = 1e-10  # of g(y) phi(n)
 _LARGEST_SHIFT = 60.0  # of log coordinate, beyond which float32 could overflow
-_CHUNK = 1 << 22  # values mapped at once
+_CHUNK = 1 << 18  # values mapped at once
 
 Mapping = Callable[[FloatArray], FloatArray]
 

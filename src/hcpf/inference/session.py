@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._checks import flag, number, one_of, settle, whole
@@ -188,7 +189,7 @@ class _Fit:
             run,
             plan.options,
             remake=remake,
-            values=lambda: matrix.data if order is None else matrix[order].data,
+            values_of=lambda entry: _values_of(matrix, order, entry),
             validation=self.parts.held_out,
             checkpoint=checkpoint,
             progress=plan.progress,
@@ -241,3 +242,14 @@ def _gather(runs: list[Run], matrix: Csr, plan: FitPlan) -> Fitted:
         dispersion = plan.train_on != "observed"
         element = refit_element(element, matrix.data, rate, dispersion=dispersion)
     return Fitted(posteriors, element, runs[0].priors, runs[0].history, interrupted)
+
+
+def _values_of(
+    matrix: Csr, order: NDArray[np.int64] | None, entry: NDArray[np.int64]
+) -> FloatArray:
+    """Values of entries by position in a matrix whose rows were put into ``order``."""
+    if order is None:
+        return matrix.data[entry]
+    start = np.concatenate([[0], np.cumsum(np.diff(matrix.indptr)[order])])
+    row = np.searchsorted(start, entry, side="right") - 1
+    return matrix.data[matrix.indptr[order[row]] + entry - start[row]]

@@ -1,0 +1,121 @@
+"""Compare priors (and averages of several fits) on real data: held-out likelihood and AUC.
+
+Every data set is a parquet file ``NAME/NAME.parquet`` with columns user, item, value in the folder
+given. Run from the repository root:
+
+    .venv-bench/bin/python benchmarks/priors.py FOLDER --json priors.json
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from scipy import sparse
+
+import common
+from hcpf import HCPF, Interactions, Priors
+from hcpf.evaluate import scores, split
+from hcpf.inference.recipes import likeliest_element
+from hcpf.priors import expected_count
+
+SHAPES = ((0.1, 1.0), (0.3, 0.3), (0.3, 1.0), (0.3, 5.0), (1.0, 1.0), (1.0, 5.0))
+
+
+def read(path: Path) -> Interactions:
+    """A data set of the folder as Interactions."""
+    table = pq.read_table(path)
+    user, item, value = (table[name].to_numpy() for name in ("user", "item", "value"))
+    return Interactions.from_matrix(sparse.coo_array((value.astype(float), (user, item))))
+
+
+def settings(density: float, components: int) -> dict[str, dict[str, Any]]:
+    """What is compared, by name."""
+    expected = expected_count(density)
+    chosen: dict[str, dict[str, Any]] = {"paper": {"priors": "paper"}}
+    for shape, activity in SHAPES:
+        priors = Priors.matched(expected, components, shape, activity)
+        chosen[f"{shape:g}/{activity:g}"] = {"priors": priors}
+    chosen["auto x3"] = {"n_fits": 3}
+    return chosen
+
+
+def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
+    """Fit one data set with every setting."""
+    parts = split(data, random_state=args.seed)
+    element = likeliest_element(parts.train.values)
+    rows: list[dict[str, Any]] = []
+    for label, keywords in settings(parts.train.density, args.components).items():
+        model = HCPF(args.components, element=element, random_state=args.seed, **keywords)
+        begin = time.perf_counter()
+        model.fit(parts.train, exclude=parts.exclude)
+        seconds = time.perf_counter() - begin
+        found = scores(model, parts)
+        row = {"data": name, "element": element.acronym, "priors": label, "seconds": seconds}
+        row["passes"] = model.n_iter_
+        for key in ("log_likelihood", "auc", "conditional_nonmissing"):
+            row[key] = found[key].value
+        rows.append(row)
+    return rows
+
+
+def main() -> None:
+    """Compare on all data sets of the folder, or on those named."""
+    arguments = common.parser(__doc__)
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--only", nargs="*", help="names of data sets")
+    arguments.add_argument("--components", type=int, default=50)
+    arguments.add_argument("--most", type=int, default=2_000_000, help="skip larger data sets")
+    args = arguments.parse_args()
+    header = common.start("priors", str(args.folder))
+    rows: list[dict[str, Any]] = []
+    for path in sorted(args.folder.glob("*/*.parquet")):
+        if path.stem != path.parent.name or (args.only and path.stem not in args.only):
+            continue
+        if "value" not in pq.read_schema(path).names:
+            continue
+        data = read(path)
+        if data.n_observed > args.most:
+            continue
+        rows += compare(path.stem, data, args)
+        print(f"{path.stem}: done", flush=True)
+    common.table(
+        rows,
+        {
+            "data": "", "element": "", "priors": "", "passes": "d", "seconds": ".1f",
+            "log_likelihood": ".4f", "auc": ".4f", "conditional_nonmissing": ".4f",
+        },
+    )  # fmt: skip
+    ranks(rows)
+    common.finish(header, {"rows": rows}, args.json)
+
+
+def ranks(rows: list[dict[str, Any]]) -> None:
+    """Print how often each setting of a single fit is best, and its mean distance to the best."""
+    single = [row for row in rows if row["priors"] != "auto x3"]
+    labels = list(dict.fromkeys(row["priors"] for row in single))
+    names = list(dict.fromkeys(row["data"] for row in single))
+    summary: list[dict[str, Any]] = []
+    for label in labels:
+        gaps: dict[str, list[float]] = {"log_likelihood": [], "auc": []}
+        for key, found in gaps.items():
+            for name in names:
+                here = {r["priors"]: r[key] for r in single if r["data"] == name}
+                gap = max(here.values()) - here[label]
+                found.append(gap / abs(max(here.values())))
+        summary.append(
+            {
+                "priors": label,
+                "best likelihood": sum(g == 0 for g in gaps["log_likelihood"]),
+                "likelihood gap %": 100 * float(np.mean(gaps["log_likelihood"])),
+                "best auc": sum(g == 0 for g in gaps["auc"]),
+                "auc gap %": 100 * float(np.mean(gaps["auc"])),
+            }
+        )
+    columns = {"priors": "", "best likelihood": "d", "likelihood gap %": ".3f"}
+    common.table(summary, columns | {"best auc": "d", "auc gap %": ".3f"})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""Cost per entry as the data grow, cost as K grows, and peak memory against the limit.
+
+Users grow with the entries (20 each), items with their square root. Every case runs in its own
+process, which reads data made by another one, so that peak memory is that of the fit.
+"""
+
+import argparse
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import common
+
+SIZES = (1_000_000, 3_000_000, 10_000_000)
+FULL = (1_000_000, 3_000_000, 10_000_000, 25_000_000, 50_000_000)
+COMPONENTS = (16, 32, 64, 128, 256)
+
+
+def sizes(entries: int) -> tuple[int, int]:
+    """Users and items for a number of entries: 50,000 x 10,000 at a million."""
+    return max(entries // 20, 100), max(round(10_000 * (entries / 1e6) ** 0.5), 100)
+
+
+def make_data(args: argparse.Namespace) -> dict[str, Any]:
+    """Draw the data of one case and store them (child process)."""
+    import numpy as np
+
+    from hcpf.elements import get
+
+    users, items = sizes(args.entries[0])
+    pairs = common.power_law_pairs(args.entries[0], users, items, args.seed)
+    example = {"GA": (2.0, 1.0), "N": (3.5, 1.2), "BI": (5, 0.7), "ZTP": (3.0,), "HPF": ()}
+    kind = get(args.element)
+    if kind.acronym not in example:
+        raise SystemExit(f"--element must be one of {', '.join(example)}.")
+    values = np.ones(pairs.nnz, np.float32)
+    if example[kind.acronym]:
+        rng = np.random.default_rng(args.seed + 1)
+        values = kind(*example[kind.acronym]).sample(np.ones(pairs.nnz), rng)
+    common.save_matrix(common.with_values(pairs, values), args.folder)
+    return {"users": users, "items": items}
+
+
+def run_case(args: argparse.Namespace) -> dict[str, Any]:
+    """Fit, read the peak, then time iterations (child process)."""
+    import numba
+
+    from hcpf import HCPF
+
+    numba.set_num_threads(args.threads)
+    matrix = common.load_matrix(args.folder)
+
+    def fit(part: Any, components: int) -> HCPF:
+        model = HCPF(
+            components, element=args.element, max_iter=3, tol=0.0, n_threads=args.threads,
+            random_state=args.seed, progress=False,
+        )  # fmt: skip
+        return model.fit(part)
+
+    fit(matrix[:2000, :2000], 8)  # kernels and libraries are loaded before memory is counted
+    before = common.resident_bytes()
+    fitted = fit(matrix, args.components[0])
+    peak, element = common.peak_bytes(), fitted.element_
+    del fitted
+    run = common.cavi(matrix, element, args.components[0], args.seed)
+    run(1)
+    times = []
+    for _ in range(args.repetitions):
+        began = perf_counter()
+        run(1)
+        times.append(perf_counter() - began)
+    return {"before": before, "peak": peak, "times": times}
+
+
+def cases(
+    args: argparse.Namespace, folder: Path, entries: int, components: Sequence[int]
+) -> list[dict[str, Any]]:
+    """Rows of a table: one data set, made in a process of its own, and each K in another."""
+    shared = ("--folder", folder, "--element", args.element, "--seed", args.seed)
+    shared += ("--threads", args.threads, "--repetitions", args.repetitions)
+    common.child("scaling.py", "--task", "data", "--entries", entries, *shared)
+    rows = []
+    for size in components:
+        case = common.child("scaling.py", "--task", "case", "--components", size, *shared)
+        rows.append(describe(case, entries, size))
+    shutil.rmtree(folder)
+    return rows
+
+
+def describe(case: dict[str, Any], entries: int, components: int) -> dict[str, Any]:
+    """One row: time in all and per entry, memory and its limit."""
+    users, items = sizes(entries)
+    seconds = median(case["times"])
+    used = case["peak"] - case["before"]
+    limit = common.memory_limit(entries, users, items, components)
+    return {
+        "entries": entries, "users": users, "items": items, "K": components,
+        "s / iteration": seconds, "times": case["times"],
+        "ns / entry": 1e9 * seconds / entries,
+        "ns / (entry x K)": 1e9 * seconds / entries / components,
+        "input MB": 8 * entries / common.MB, "process peak MB": case["peak"] / common.MB,
+        "fit MB": used / common.MB, "limit MB": limit / common.MB, "within": used <= limit,
+    }  # fmt: skip
+
+
+def compare(rows: list[dict[str, Any]], column: str) -> None:
+    """Add the ratio of a column to its value in the first row."""
+    for row in rows:
+        row["ratio"] = row[column] / rows[0][column]
+
+
+def main() -> None:
+    parser = common.parser(__doc__)
+    parser.add_argument("--entries", type=common.whole, nargs="+", help="sizes to run")
+    parser.add_argument("--full", action="store_true", help="up to 50 million entries")
+    parser.add_argument("-K", "--fixed", type=int, default=50, help="K while the entries grow")
+    parser.add_argument("--components", type=int, nargs="*", default=COMPONENTS)
+    parser.add_argument("--components-entries", type=common.whole, default=1_000_000)
+    parser.add_argument("--element", default="GA", help="GA, N, BI, ZTP or HPF")
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--task", choices=("data", "case"), help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.task:
+        print(json.dumps(make_data(args) if args.task == "data" else run_case(args)))
+        return
+    entries = args.entries or (FULL if args.full else SIZES)
+    header = common.start(
+        "Scaling",
+        f"synthetic, power-law activity, {', '.join(f'{n:,}' for n in entries)} entries, element "
+        f"{args.element}, {args.threads} threads, seed {args.seed}",
+    )
+    columns = {"entries": ",", "users": ",", "items": ",", "K": "d", "s / iteration": ".3f"}
+    memory = {"ratio": ".2f", "process peak MB": ",.0f", "input MB": ",.0f", "fit MB": ",.0f"}
+    memory |= {"limit MB": ",.0f", "within": ""}
+    with common.workspace() as folder:  # a first case fills the kernel cache
+        cases(args, folder / "warm-up", 10_000, [8])
+        by_size = [cases(args, folder / str(n), n, [args.fixed])[0] for n in entries]
+        by_k = cases(args, folder / "components", args.components_entries, args.components)
+    compare(by_size, "ns / entry")
+    print("Entries grow, K fixed; ratio is that of the cost per entry:\n")
+    common.table(by_size, {**columns, "ns / entry": ".1f", **memory})
+    compare(by_k, "ns / (entry x K)")
+    print("K grows; ratio is that of the cost per entry and component:\n")
+    common.table(by_k, {**columns, "ns / (entry x K)": ".3f", **memory})
+    common.finish(header, {"by_entries": by_size, "by_components": by_k}, args.json)
+
+
+if __name__ == "__main__":
+    main()
