@@ -1,0 +1,252 @@
+"""Checkpoints: a killed run goes on to the bits of an uninterrupted one; others are refused."""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import hcpf
+from hcpf import HCPF
+from hcpf.elements import Gamma, Poisson
+from hcpf.errors import CheckpointError
+from hcpf.inference import fit
+
+COUNTS = {"element": Poisson(1.0)}
+SETTINGS = {
+    "cavi": {"solver": "cavi", "max_iter": 30, "element": Gamma(1.0, 0.5)},
+    "auto": {"svi_passes": 4, "max_iter": 16, "validation_fraction": 0.1, **COUNTS},
+    "entry": {"solver": "entry", "max_iter": 16, **COUNTS},
+    "two": {"svi_passes": 3, "max_iter": 8, "n_fits": 2, **COUNTS},
+}
+COMMON = {"tol": 0.0, "check_every": 4, "random_state": 4, "checkpoint_every": 1, "n_threads": 1}
+
+# A process that has everything loaded and forks itself for each line "name folder" it reads.
+SERVER = """
+import os, sys
+sys.path.insert(0, {tests!r})
+from inference.test_checkpoint import SETTINGS, run
+for name in SETTINGS:
+    run(name, None, max_iter=5)
+print("ready", flush=True)
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        run(*line.split())
+        os._exit(0)
+    print(child, flush=True)
+    print(os.waitpid(child, 0)[1], flush=True)
+"""
+
+
+def data(name):
+    # Only above 400 users and 5,000 entries does "auto" begin with minibatches.
+    n_users, density = (450, 0.3) if name in ("auto", "two") else (60, 0.2)
+    element = SETTINGS[name]["element"]
+    return hcpf.simulate(
+        n_users, 50, n_components=4, density=density, element=element, random_state=5
+    ).interactions
+
+
+def run(name, folder, **changes):
+    settings = {**COMMON, **SETTINGS[name], **changes}
+    return HCPF(5, checkpoint=folder, **settings).fit(data(name))
+
+
+def state_of(fitted):
+    """Everything a fit gives back, but for the seconds."""
+    sides = [side for p in fitted.posteriors_ for side in (p.users, p.items)]
+    return (
+        [getattr(s, n).tobytes() for s in sides for n in ("shape_", "mean_", "activity_b")],
+        fitted.element_,
+        [(c.iteration, c.elbo, c.validation_log_likelihood) for c in fitted.history_],
+    )
+
+
+@pytest.fixture(scope="module")
+def server():
+    script = SERVER.format(tests=str(Path(__file__).parent.parent))
+    # Of Numba's threading layers this one survives a fork.
+    environment = {**os.environ, "NUMBA_THREADING_LAYER": "workqueue"}
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True, env=environment,
+    ) as process:  # fmt: skip
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.stdin.close()
+
+
+def run_and_kill(server, name, folder, patience):
+    """Begin a run in another process and kill it; True if it was not done before."""
+    server.stdin.write(f"{name} {folder}\n")
+    server.stdin.flush()
+    child = int(server.stdout.readline())
+    time.sleep(patience)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    return int(server.stdout.readline()) == signal.SIGKILL
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_run_killed_at_any_moment_goes_on_to_the_same_bits(name, server, tmp_path):
+    expected = state_of(run(name, None))
+    # How long a run takes varies from machine to machine: kill sooner and sooner until it hits.
+    moments, patience, kills = random.Random(name), 1.0, 0
+    for _ in range(60):
+        hit = run_and_kill(server, name, tmp_path, moments.uniform(0.0, patience))
+        kills += hit and any(tmp_path.glob("*.safetensors"))
+        if kills == 5:
+            break
+        if not hit:
+            shutil.rmtree(tmp_path)
+            patience *= 0.7
+    assert kills == 5
+    assert state_of(run(name, tmp_path)) == expected
+    # Finished: nothing is left to do, and the result is the same once more.
+    assert state_of(run(name, tmp_path)) == expected
+
+
+class StoppedError(Exception):
+    pass
+
+
+def stop_in_the_middle(folder, name="cavi"):
+    """Leave behind the checkpoint of a run that broke off after seven passes."""
+    one_pass, passes = fit._one_pass, iter(range(7))
+
+    def some_passes(*arguments):
+        if next(passes, None) is None:
+            raise StoppedError
+        one_pass(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fit, "_one_pass", some_passes)
+        with pytest.raises(StoppedError):
+            run(name, folder)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_an_exception_in_the_middle_loses_nothing(name, tmp_path):
+    stop_in_the_middle(tmp_path, name)
+    assert state_of(run(name, tmp_path)) == state_of(run(name, None))
+
+
+def test_without_a_seed_the_folder_remembers_one(tmp_path):
+    one = run("two", tmp_path, random_state=None)
+    assert state_of(run("two", tmp_path, random_state=None)) == state_of(one)
+    other = run("two", tmp_path / "other", random_state=None)
+    assert state_of(other) != state_of(one)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"random_state": 5}, {"max_iter": 31}, {"tol": 1e-9}, {"element": Gamma(2.0, 1.0)},
+        {"priors": "paper"}, {"learn_element": False}, {"validation_fraction": 0.2},
+        {"n_truncation": 50}, {"train_on": "observed"}, {"check_every": 3}, {"xi": 0.9},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)  # fmt: skip
+def test_a_checkpoint_of_other_settings_is_refused(changes, tmp_path):
+    stop_in_the_middle(tmp_path)
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        run("cavi", tmp_path, **changes)
+
+
+def test_a_checkpoint_of_other_data_is_refused(tmp_path):
+    stop_in_the_middle(tmp_path)
+    matrix, model = data("cavi").matrix, HCPF(5, checkpoint=tmp_path, **COMMON, **SETTINGS["cavi"])
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        model.fit(matrix * 1.001)
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        model.fit(matrix, exclude=matrix[:, ::-1])
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        model.fit(matrix, validation=matrix[:, ::-1])
+
+
+def test_the_same_settings_in_other_types_are_the_same(tmp_path):
+    stop_in_the_middle(tmp_path)
+    changes = {"max_iter": np.int64(30), "tol": 0, "random_state": np.int64(4), "n_threads": 2}
+    assert state_of(run("cavi", tmp_path, **changes)) == state_of(run("cavi", None))
+
+
+def damage(path, how):
+    content = path.read_bytes()
+    if how == "truncated":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "no safetensors":
+        path.write_text("hello")
+    elif how == "a flipped bit":
+        flipped = bytearray(content)
+        flipped[-100] ^= 1
+        path.write_bytes(bytes(flipped))
+    elif how == "a changed header":
+        assert b'\\"iteration\\": 7' in content
+        path.write_bytes(content.replace(b'\\"iteration\\": 7', b'\\"iteration\\": 8', 1))
+    else:
+        save_file(load_file(path), path)  # without the header
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["truncated", "empty", "no safetensors", "a flipped bit", "a changed header", "no header"],
+)
+def test_a_damaged_checkpoint_is_refused(how, tmp_path):
+    stop_in_the_middle(tmp_path)
+    damage(tmp_path / "fit-0.safetensors", how)
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        run("cavi", tmp_path)
+    (tmp_path / "fit-0.safetensors").unlink()
+    assert state_of(run("cavi", tmp_path)) == state_of(run("cavi", None))
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "folder"):
+        with pytest.raises(CheckpointError, match="cannot be written"):
+            run("cavi", folder)
+    if os.geteuid() != 0:
+        (tmp_path / "locked").mkdir(mode=0o500)
+        with pytest.raises(CheckpointError, match="cannot be written"):
+            run("cavi", tmp_path / "locked")
+
+
+def test_a_write_that_fails_keeps_the_old_file(tmp_path, monkeypatch):
+    stop_in_the_middle(tmp_path)
+    before = (tmp_path / "fit-0.safetensors").read_bytes()
+
+    def full_disk(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(CheckpointError, match="No space left"):
+        run("cavi", tmp_path)
+    monkeypatch.undo()
+    assert (tmp_path / "fit-0.safetensors").read_bytes() == before
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_warm_start_does_not_resume_the_run_before_it(tmp_path):
+    model = HCPF(3, element=Poisson(1.0), warm_start=True, checkpoint=tmp_path, random_state=0)
+    matrix = np.random.default_rng(0).poisson(1.0, (20, 15))
+    model.set_params(max_iter=3, tol=0.0).fit(matrix)
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        model.fit(matrix)
+
+
+def test_the_seed_file_is_read_with_care(tmp_path):
+    (tmp_path / "seed.json").write_text(json.dumps("x"))
+    with pytest.raises(CheckpointError, match=r"seed\.json"):
+        run("cavi", tmp_path, random_state=None)

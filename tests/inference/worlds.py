@@ -1,0 +1,109 @@
+"""Small data sets and states for the tests of inference, dense and as the library holds them."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from cases import EVERYDAY
+from hcpf import HCPF
+from hcpf.elements import Degenerate
+from hcpf.inference.problem import make_problem
+from hcpf.inference.state import state_from_posterior
+from hcpf.posterior import FactorPosterior, Posterior
+from hcpf.priors import Priors
+from inference import dense
+
+ELEMENTS = tuple(case.element for case in EVERYDAY)
+PRIORS = Priors(0.4, 0.7, 1.3, 0.6, 1.1, 0.9)
+SHAPE = (14, 11)
+SIZE = 3
+
+TRAINING = [(element, train_on) for element in ELEMENTS for train_on in ("full", "observed")]
+TRAINING += [(Degenerate(), "binary")]
+TRAINING_IDS = [f"{element.name}-{train_on}" for element, train_on in TRAINING]
+
+
+def draw_model(
+    element, train_on="full", *, excluded=0.0, seed=0, shape=SHAPE, size=SIZE, density=0.4,
+    priors=PRIORS,
+):  # fmt: skip
+    """A twin with random data and a random state; the first row and column are empty."""
+    rng = np.random.default_rng(seed)
+    observed = rng.random(shape) < density
+    observed[0] = observed[:, 0] = False
+    counts = rng.poisson(0.7, shape) + 1.0
+    values = np.where(observed, element.sample(counts, rng), 0.0)
+    if train_on == "binary":
+        values = observed.astype(float)
+    out = rng.random(shape) < excluded
+    observed &= ~out
+    exposed = observed if train_on == "observed" else ~out
+    users = dense.user_side(priors, *_draw_side(shape[0], size, rng))
+    items = dense.item_side(priors, *_draw_side(shape[1], size, rng))
+    return dense.Model(users, items, element, values * observed, observed, exposed)
+
+
+def _draw_side(rows, size, rng):
+    # Shapes and means as float32 holds them, so that both twins start at the same point.
+    a = rng.gamma(2.0, 1.0, (rows, size)).astype(np.float32).astype(np.float64)
+    mean = rng.gamma(2.0, 0.2, (rows, size)).astype(np.float32).astype(np.float64)
+    return a, a / mean, rng.gamma(3.0, 1.0, rows)
+
+
+def as_matrix(model):
+    users, items = np.nonzero(model.observed)
+    return sparse.csr_array((model.values[users, items], (users, items)), shape=model.values.shape)
+
+
+def excluded_matrix(model):
+    return sparse.csr_array((~model.exposed).astype(float))
+
+
+def as_posterior(model):
+    sides = [
+        FactorPosterior(
+            shape_=side.a.astype(np.float32),
+            mean_=side.mean.astype(np.float32),
+            activity_a=np.full(len(side.a), side.activity_a),
+            activity_b=side.activity_b.copy(),
+        )
+        for side in (model.users, model.items)
+    ]
+    return Posterior(*sides)
+
+
+def from_posterior(model, posterior, element=None):
+    """The twin at the library's posterior."""
+    sides = [
+        replace(side, a=found.a, b=found.b, activity_b=found.activity_b)
+        for side, found in ((model.users, posterior.users), (model.items, posterior.items))
+    ]
+    return replace(model, users=sides[0], items=sides[1], element=element or model.element)
+
+
+def as_production(model, train_on="full", **options):
+    """The library's problem and state for the same data and the same point."""
+    problem = make_problem(
+        as_matrix(model),
+        model.element,
+        train_on=train_on,
+        exclude=None if train_on == "observed" else excluded_matrix(model),
+        n_truncation=model.most,
+        **options,
+    )
+    size = model.users.a.shape[1]
+    return problem, state_from_posterior(problem, as_posterior(model), size)
+
+
+def assert_same_point(state, model, rtol=3e-6):
+    for factors, side in ((state.users, model.users), (state.items, model.items)):
+        np.testing.assert_allclose(factors.a, side.a, rtol=rtol)
+        np.testing.assert_allclose(factors.mean, side.mean, rtol=rtol)
+        np.testing.assert_allclose(factors.activity_b, side.activity_b, rtol=rtol)
+
+
+def quick(n_components=3, **settings):
+    """An estimator for tests: few passes of coordinate ascent on one thread, always the same."""
+    defaults = {"solver": "cavi", "max_iter": 10, "tol": 0.0, "n_threads": 1, "random_state": 0}
+    return HCPF(n_components, **(defaults | settings))
