@@ -226,9 +226,15 @@ class HCPF(BaseEstimator):
         """Poisson rates of the pairs (users and items broadcast), averaged over the fits."""
         if not hasattr(self, "posteriors_"):
             raise NotFittedError("This HCPF is not fitted yet: call fit first.")
-        u, i = np.broadcast_arrays(
-            _positions("users", users, self.users_), _positions("items", items, self.items_)
-        )
+        u = _positions("users", users, self.users_)
+        i = _positions("items", items, self.items_)
+        try:
+            u, i = np.broadcast_arrays(u, i)
+        except ValueError:
+            raise InputError(
+                f"users of shape {u.shape} and items of shape {i.shape} do not make pairs: give "
+                "as many of each, or one of either."
+            ) from None
         return Combined(self.posteriors_).rates(u.ravel(), i.ravel()).reshape(u.shape)
 
     def predictive(self, users: ArrayLike, items: ArrayLike) -> CompoundPoisson:

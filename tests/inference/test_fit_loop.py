@@ -28,7 +28,9 @@ SOLVERS = ["cavi", "svi", "auto", "entry"]
 
 @pytest.fixture(scope="module")
 def simulated():
-    return hcpf.simulate(120, 60, n_components=3, density=0.15, random_state=2)
+    return hcpf.simulate(
+        120, 60, n_components=3, density=0.15, element=Poisson(3.0), random_state=2
+    )
 
 
 # -- stopping and history -------------------------------------------------------------------------

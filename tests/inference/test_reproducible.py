@@ -23,7 +23,13 @@ def data():
 
 
 def fit(data, **settings):
-    defaults = {"max_iter": 4, "tol": 0.0, "random_state": 11, "validation_fraction": 0.1}
+    defaults = {
+        "max_iter": 3,
+        "tol": 0.0,
+        "random_state": 11,
+        "batches": 5,
+        "validation_fraction": 0.1,
+    }
     return HCPF(6, **(defaults | settings)).fit(data)
 
 

@@ -31,9 +31,17 @@ assert "HCPF" in dir(hcpf)
     assert done.returncode == 0, done.stderr
 
 
-def test_importing_the_estimator_compiles_nothing():
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"HOME": "/proc/nothing", "NUMBA_CACHE_DIR": "/proc/nothing"},
+        {"XDG_CACHE_HOME": "/dev/null", "TMPDIR": "/proc/nothing"},
+    ],
+    ids=["no home", "a file for a cache"],
+)
+def test_the_estimator_compiles_nothing_at_import_and_survives_an_unwritable_cache(environment):
+    # The smallest kernel of all shows whether one compiles and runs.
     script = """
-import numba
 from numba.core import event
 
 compiled = []
@@ -48,25 +56,6 @@ event.register("numba:compile", Listener())
 from hcpf import HCPF
 HCPF()
 assert not compiled
-"""
-    done = run(script, HOME=str(Path.home()))
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize(
-    "environment",
-    [
-        {"HOME": "/proc/nothing", "NUMBA_CACHE_DIR": "/proc/nothing"},
-        {"HOME": "/proc", "XDG_CACHE_HOME": "/dev/null", "TMPDIR": "/proc/nothing"},
-        {},
-    ],
-    ids=["no home", "a file for a cache", "no variables at all"],
-)
-def test_an_unwritable_cache_is_survived(environment):
-    # The smallest kernel of all shows whether one compiles and runs.
-    script = """
-import numpy as np
-from hcpf import HCPF
 from hcpf.inference.kernels.scalars import digamma
 assert abs(digamma(1.0) + 0.5772156649015329) < 1e-12
 """
@@ -76,7 +65,6 @@ assert abs(digamma(1.0) + 0.5772156649015329) < 1e-12
 
 def test_without_any_folder_kernels_are_compiled_in_memory():
     script = """
-import os, tempfile
 from pathlib import Path
 
 def refuse(self, *arguments, **options):
