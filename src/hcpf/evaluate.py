@@ -16,7 +16,7 @@ from hcpf.compound import CompoundPoisson
 from hcpf.data.interactions import Interactions
 from hcpf.elements.base import Element
 from hcpf.errors import InputError
-from hcpf.inference.sampling import pair_keys, row_of_entries, sample_missing, select
+from hcpf.inference.sampling import row_of, sample_missing, select
 
 
 class Model(Protocol):
@@ -90,14 +90,13 @@ def split(
     parts = order[: sizes[0]], order[sizes[0] : sum(sizes)]
     missing = sample_missing(matrix, sum(sizes), rng)
     cut = round(len(missing[0]) * sizes[0] / sum(sizes))
-    rows = row_of_entries(matrix)
     held: list[HeldOutPairs] = []
     for part, place, share in zip(
         parts, (slice(0, cut), slice(cut, None)), (test, validation), strict=True
     ):
         held.append(
             HeldOutPairs(
-                users=rows[part],
+                users=row_of(matrix, part),
                 items=matrix.indices[part].astype(np.int64),
                 values=matrix.data[part].astype(np.float64),
                 missing_users=missing[0][place],
@@ -107,19 +106,17 @@ def split(
         )
     kept = np.ones(matrix.nnz, dtype=np.bool_)
     kept[order[: sum(sizes)]] = False
-    marks = _marks(matrix, ~kept, missing)
+    marks = _marks(matrix.shape, held)
     n_missing = data.n_users * data.n_items - matrix.nnz
     train = Interactions.from_matrix(select(matrix, kept), users=data.users, items=data.items)
     return Split(train, held[0], held[1], marks, n_missing)
 
 
-def _marks(
-    matrix: Csr, chosen: NDArray[np.bool_], missing: tuple[NDArray[np.int64], NDArray[np.int64]]
-) -> Csr:
-    columns = matrix.shape[1]
-    keys = np.sort(np.concatenate([pair_keys(matrix)[chosen], missing[0] * columns + missing[1]]))
-    coordinates = keys // columns, keys % columns
-    return sparse.csr_array((np.ones(len(keys), np.float32), coordinates), shape=matrix.shape)
+def _marks(shape: tuple[int, int], held: list[HeldOutPairs]) -> Csr:
+    """A matrix that marks all held-out pairs, observed and missing."""
+    rows = np.concatenate([part for pairs in held for part in (pairs.users, pairs.missing_users)])
+    cols = np.concatenate([part for pairs in held for part in (pairs.items, pairs.missing_items)])
+    return sparse.csr_array((np.ones(len(rows), np.float32), (rows, cols)), shape=shape)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hcpf.compound import CompoundPoisson
 from hcpf.elements.base import Element
 from hcpf.errors import InputError
 from hcpf.inference import kernels
-from hcpf.inference.sampling import hold_out, pair_keys, sample_missing, select, stored_keys
+from hcpf.inference.sampling import hold_out, locate, pair_keys, sample_missing, select
 from hcpf.inference.state import State
 
 _MOST = 50_000  # observed pairs looked at in one evaluation
@@ -108,7 +108,7 @@ def set_aside(
     missing = sample_missing(matrix, wanted, rng, also=[validation, exclude])
     observed = validation.tocoo()
     share = validation.nnz / (validation.nnz + matrix.nnz)
-    free = matrix.shape[0] * matrix.shape[1] - len(stored_keys(matrix, validation, exclude))
+    free = matrix.shape[0] * matrix.shape[1] - matrix.nnz - len(_keys(validation, exclude))
     held = HeldOut(
         users=observed.row.astype(np.int64),
         items=observed.col.astype(np.int64),
@@ -122,8 +122,17 @@ def set_aside(
 
 def _without(matrix: Csr, other: Csr) -> Csr:
     """Drop the entries whose pair is stored in ``other``."""
-    gone = np.isin(pair_keys(matrix), pair_keys(other))
-    return select(matrix, ~gone) if np.any(gone) else matrix
+    pairs = other.tocoo()
+    place = locate(matrix, pairs.row, pairs.col)
+    kept = np.ones(matrix.nnz, dtype=np.bool_)
+    kept[place[place >= 0]] = False
+    return matrix if kept.all() else select(matrix, kept)
+
+
+def _keys(matrix: Csr, other: Csr | None) -> NDArray[np.int64]:
+    """One number for each pair that either matrix stores."""
+    mine = pair_keys(matrix)
+    return mine if other is None else np.union1d(mine, pair_keys(other))
 
 
 def _union(
@@ -131,6 +140,6 @@ def _union(
 ) -> Csr:
     """A matrix that marks the pairs stored in two others, and some more."""
     width = matrix.shape[1]
-    key = np.union1d(stored_keys(matrix, other), pairs[0] * width + pairs[1])
+    key = np.union1d(_keys(matrix, other), pairs[0] * width + pairs[1])
     marks = np.ones(len(key), np.float32)
     return sparse.csr_array((marks, (key // width, key % width)), shape=matrix.shape)

@@ -1,6 +1,7 @@
 """Drawing held-out entries and missing pairs."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,38 +37,65 @@ def sample_missing(
     Fewer than ``size`` are returned where fewer exist.
     """
     n_rows, n_cols = matrix.shape
-    taken = stored_keys(matrix, *also)
+    stored = [matrix, *(other for other in also if other is not None)]
     cells = n_rows * n_cols
-    size = min(size, cells - len(taken))
     if cells <= _FEW:
-        absent = np.setdiff1d(np.arange(cells), taken, assume_unique=True)
-        found = rng.choice(absent, size, replace=False)
+        taken = np.concatenate([pair_keys(other) for other in stored])
+        absent = np.setdiff1d(np.arange(cells), taken)
+        found = rng.choice(absent, min(size, len(absent)), replace=False)
         return found // n_cols, found % n_cols
+    size = min(size, cells - sum(other.nnz for other in stored))  # at least that many are missing
     found = np.zeros(0, dtype=np.int64)
     while len(found) < size:
         drawn = rng.integers(0, cells, int(1.2 * (size - len(found))) + 16)
-        place = np.minimum(np.searchsorted(taken, drawn), max(len(taken) - 1, 0))
-        drawn = drawn[taken[place] != drawn] if len(taken) else drawn
+        for other in stored:
+            drawn = drawn[locate(other, drawn // n_cols, drawn % n_cols) < 0]
         found = np.unique(np.concatenate([found, drawn]))
     found = rng.permutation(found)[:size]
     return found // n_cols, found % n_cols
 
 
-def stored_keys(*matrices: Csr | None) -> NDArray[np.int64]:
-    """The keys of all pairs that some matrix stores, sorted."""
-    return np.unique(np.concatenate([pair_keys(m) for m in matrices if m is not None]))
+def locate(
+    matrix: Csr, rows: NDArray[np.integer[Any]], cols: NDArray[np.integer[Any]]
+) -> NDArray[np.int64]:
+    """Where each pair is stored in a matrix with sorted rows; -1 for those that are not.
+
+    A binary search for all pairs at once: no key is made for each stored entry.
+    """
+    low = matrix.indptr[rows].astype(np.int64)
+    stop = matrix.indptr[rows + 1].astype(np.int64)
+    high = stop.copy()
+    while np.any(low < high):
+        middle = (low + high) // 2
+        # Where the search has ended, middle may be one past the last entry.
+        below = matrix.indices[np.minimum(middle, matrix.nnz - 1)] < cols
+        open_ = low < high
+        low = np.where(open_ & below, middle + 1, low)
+        high = np.where(open_ & ~below, middle, high)
+    inside = low < stop
+    found = np.where(inside, low, 0)
+    if matrix.nnz:
+        inside &= matrix.indices[found] == cols
+    return np.where(inside, found, -1)
 
 
 def select(matrix: Csr, mask: NDArray[np.bool_]) -> Csr:
     """Keep the stored entries that ``mask`` marks."""
-    before = np.concatenate([[0], np.cumsum(mask)])
-    parts = (matrix.data[mask], matrix.indices[mask], before[matrix.indptr])
-    return sparse.csr_array(parts, shape=matrix.shape)
+    # Count by the rarer of the two, so that no 8-byte number is made for each entry.
+    mostly = 2 * np.count_nonzero(mask) > len(mask)
+    before = np.searchsorted(np.flatnonzero(~mask if mostly else mask), matrix.indptr)
+    pointer = matrix.indptr - before if mostly else before
+    return sparse.csr_array((matrix.data[mask], matrix.indices[mask], pointer), shape=matrix.shape)
 
 
 def row_of_entries(matrix: Csr) -> NDArray[np.int64]:
     """The row of every stored entry."""
     return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
+
+
+def row_of(matrix: Csr, entry: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The row of some stored entries, given by position."""
+    return np.searchsorted(matrix.indptr, entry, side="right") - 1
 
 
 def pair_keys(matrix: Csr) -> NDArray[np.int64]:

@@ -118,7 +118,7 @@ def fit_all(
     priors = choose_priors(
         plan.priors, matrix, element, n_excluded, plan.n_components, plan.train_on
     )
-    runs: list[Run] = []
+    runs: list[_Outcome] = []
     seeds = rng.integers(0, 1 << 63, size=(plan.n_fits, 2))
     with kernel_threads(plan.n_threads):
         for index, seed in enumerate(seeds):
@@ -126,7 +126,7 @@ def fit_all(
             runs.append(fit.run(start))
             if runs[-1].interrupted:
                 break
-        return _gather(runs, matrix, plan)
+        return _gather(runs, priors, matrix, plan)
 
 
 def _generator(plan: FitPlan) -> np.random.Generator:
@@ -148,6 +148,16 @@ def _ones(matrix: Csr) -> Csr:
 
 
 @dataclass(frozen=True, eq=False)
+class _Outcome:
+    """What is kept of a finished fit: the layouts of the data are let go."""
+
+    posterior: Posterior
+    element: Element
+    history: list[Check]
+    interrupted: bool
+
+
+@dataclass(frozen=True, eq=False)
 class _Fit:
     """One of the fits of a plan."""
 
@@ -158,7 +168,7 @@ class _Fit:
     rng: np.random.Generator
     index: int
 
-    def run(self, start: Start | None) -> Run:
+    def run(self, start: Start | None) -> _Outcome:
         """Train from the start given, from a checkpoint, or from noise."""
         plan, matrix, rng = self.plan, self.parts.training, self.rng
         posterior = None
@@ -185,7 +195,8 @@ class _Fit:
             header, tensors = saved
             run.problem = remake(self.element.replace(**header["tabulated"]), tensors["reach"])
             restore(run, header, tensors)
-        return train(
+        del problem, state
+        train(
             run,
             plan.options,
             remake=remake,
@@ -194,6 +205,11 @@ class _Fit:
             checkpoint=checkpoint,
             progress=plan.progress,
             title="Fitting" if plan.n_fits == 1 else f"Fit {self.index + 1} of {plan.n_fits}",
+        )
+        state = run.state
+        del run.problem, run.state
+        return _Outcome(
+            to_posterior(state, self.priors, order), state.element, run.history, run.interrupted
         )
 
     def _checkpoint(self, posterior: Posterior | None) -> Checkpoint | None:
@@ -230,18 +246,18 @@ def _arrays(held: HeldOut) -> list[Any]:
     return [held.users, held.items, held.values, held.missing_users, held.missing_items]
 
 
-def _gather(runs: list[Run], matrix: Csr, plan: FitPlan) -> Fitted:
+def _gather(runs: list[_Outcome], priors: Priors, matrix: Csr, plan: FitPlan) -> Fitted:
     """Keep the best fit, or all of them with the element re-estimated at their average rates."""
     best = max(range(len(runs)), key=lambda j: runs[j].history[-1].elbo)
     interrupted = any(run.interrupted for run in runs)
     runs = [runs[best]] if plan.combine == "best" else runs
-    posteriors = [to_posterior(run.state, run.priors, run.problem.order) for run in runs]
-    element = runs[0].state.element
+    posteriors = [run.posterior for run in runs]
+    element = runs[0].element
     if len(runs) > 1 and plan.options.learn_element:
         rate = Combined(posteriors).rates(row_of_entries(matrix), matrix.indices)
         dispersion = plan.train_on != "observed"
         element = refit_element(element, matrix.data, rate, dispersion=dispersion)
-    return Fitted(posteriors, element, runs[0].priors, runs[0].history, interrupted)
+    return Fitted(posteriors, element, priors, runs[0].history, interrupted)
 
 
 def _values_of(

@@ -9,7 +9,7 @@ from hcpf._types import FloatArray
 from hcpf.elements.base import Element
 from hcpf.errors import InputError
 from hcpf.inference import kernels
-from hcpf.inference.kernels import Factors, Prior
+from hcpf.inference.kernels import Factors, Prior, padded_rows
 from hcpf.inference.problem import Problem, Side
 from hcpf.posterior import FactorPosterior, Posterior
 from hcpf.priors import Priors
@@ -57,7 +57,7 @@ def empty_factors(rows: int, n_components: int) -> Factors:
     return Factors(
         a=np.empty((rows, n_components), np.float32),
         mean=np.empty((rows, n_components), np.float32),
-        g=np.empty((rows, n_components), np.float32),
+        g=padded_rows(rows, n_components),
         log_scale=np.zeros(rows),
         multiplier=np.ones(rows, np.float32),
         shift=np.zeros(rows),
@@ -174,11 +174,11 @@ def _side_posterior(
     factors: Factors, priors: Priors, users: bool, order: NDArray[np.int64] | None
 ) -> FactorPosterior:
     prior = side_prior(priors, factors.a.shape[1], users)
-    rows = slice(None) if order is None else np.argsort(order)
-    activity_b = factors.activity_b[rows].copy()
+    rows = np.arange(len(factors.a)) if order is None else np.argsort(order)
+    activity_b = factors.activity_b[rows]
     return FactorPosterior(
-        shape_=factors.a[rows].copy(),
-        mean_=factors.mean[rows].copy(),
+        shape_=factors.a[rows],
+        mean_=factors.mean[rows],
         activity_a=np.full(activity_b.shape, prior.activity_a),
         activity_b=activity_b,
     )

@@ -9,13 +9,7 @@ rows with shapes so small that exp(digamma) might underflow, which are scaled to
 where even that dot product underflows, the entry is redone by log-sum-exp.
 """
 
-from hcpf.inference.kernels.bound import (
-    log_rates,
-    pair_rates,
-    pattern_rate,
-    side_bound,
-    sum_log_z,
-)
+from hcpf.inference.kernels.bound import pair_rates, pattern_rate, side_bound, sum_log_z
 from hcpf.inference.kernels.rows import advance, scale_rows, update_rows
 from hcpf.inference.kernels.tabulate import tabulate
 from hcpf.inference.kernels.types import (
@@ -30,6 +24,7 @@ from hcpf.inference.kernels.types import (
     Pattern,
     Prior,
 )
+from hcpf.inference.kernels.vector import padded_rows
 
 __all__ = [
     "DIRECT",
@@ -43,7 +38,7 @@ __all__ = [
     "Pattern",
     "Prior",
     "advance",
-    "log_rates",
+    "padded_rows",
     "pair_rates",
     "pattern_rate",
     "scale_rows",

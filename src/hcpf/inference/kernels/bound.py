@@ -17,7 +17,7 @@ f4 = np.float32
 @kernel(fastmath=FAST)
 def _row_log_z(entries, rows, cols, local, u):
     """Sum of log Z over the row's entries, and whether the tables did not hold some of them."""
-    size = rows.g.shape[1]
+    size = rows.a.shape[1]
     index, coordinate = entries.index, entries.coordinate
     g, h, scale, log_scale = rows.g, cols.g, cols.multiplier, cols.log_scale
     shift = cols.shift
@@ -61,7 +61,7 @@ def _row_log_z(entries, rows, cols, local, u):
 @kernel()
 def _slow_log_z(entries, rows, cols, local, u):
     """A row's sum of log Z, each entry summed over n directly."""
-    total, shares = 0.0, np.empty(rows.g.shape[1])
+    total, shares = 0.0, np.empty(rows.a.shape[1])
     for e in range(entries.start[u], entries.stop[u]):
         i = entries.index[e]
         log_rate = log_rate_of(rows, cols, u, i, shares) + rows.shift[u] + cols.shift[i]
@@ -136,13 +136,3 @@ def pair_rates(row_mean, col_mean, row, col, out):
         for k in range(size):
             dot += row_mean[row[j], k] * col_mean[col[j], k]
         out[j] = dot
-
-
-@kernel(parallel=True)
-def log_rates(entries, rows, cols, blocks, out):
-    """The log of the geometric rate of every stored entry, in the order of the entries."""
-    for block in prange(blocks.shape[0] - 1):
-        shares = np.empty(rows.g.shape[1])
-        for u in range(blocks[block], blocks[block + 1]):
-            for e in range(entries.start[u], entries.stop[u]):
-                out[e] = log_rate_of(rows, cols, u, entries.index[e], shares)

@@ -6,6 +6,7 @@ import numpy as np
 
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.types import DIRECT, GRID, KNOWN, NEGLIGIBLE, SHIFT
+from hcpf.inference.kernels.vector import bicubic
 
 f4 = np.float32
 
@@ -51,11 +52,11 @@ def series_at(local, row, g, log_x):
 
 
 @kernel(forceinline=True, fastmath=FAST)
-def mean_count(mode, first_code, x_low, x_high, table, x, coordinate):
+def mean_count(mode, first_code, x_low, x_high, segments, table, x, coordinate):
     """E[n] from the table, or -1 where x lies outside it (always, where nothing is tabulated).
 
-    Takes the fields of ``Local`` one by one: reading them from the tuple in the innermost loop
-    would count references there.
+    Takes the fields of ``Local`` one by one, the table flat: reading them from the tuple in the
+    innermost loop would count references there.
     """
     if mode == KNOWN:
         return coordinate
@@ -67,21 +68,12 @@ def mean_count(mode, first_code, x_low, x_high, table, x, coordinate):
     if not (x >= x_low and x < x_high):
         return f4(-1.0)
     bits = np.float32(x).view(np.int32)
-    j = (bits >> 20) - first_code
+    j = np.intp(row) * segments + ((bits >> 20) - first_code)
     t = f4(bits & 0xFFFFF) * f4(2.0**-20)
-    value = table[row, j, 0] + t * (
-        table[row, j, 1] + t * (table[row, j, 2] + t * table[row, j, 3])
-    )
     if mode == GRID:
-        s = coordinate - f4(row)
-        power = s
-        for q in (4, 8, 12):
-            value += power * (
-                table[row, j, q]
-                + t * (table[row, j, q + 1] + t * (table[row, j, q + 2] + t * table[row, j, q + 3]))
-            )
-            power *= s
-    return value
+        return bicubic(table, 16 * j, t, coordinate - f4(row))
+    j *= 4
+    return table[j] + t * (table[j + 1] + t * (table[j + 2] + t * table[j + 3]))
 
 
 @kernel()

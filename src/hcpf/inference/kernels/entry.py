@@ -29,8 +29,9 @@ def _expected_count(local, rate, shift, y):
     """E[n] at the product-of-means rate, the paper's rule for q(n); 1 if its sum was cut short."""
     x = np.float32(rate * math.exp(shift))
     fast = mean_count(
-        local.mode, local.first_code, local.x_low, local.x_high, local.mean_table, x, y
-    )
+        local.mode, local.first_code, local.x_low, local.x_high,
+        local.mean_table.shape[1], local.mean_table.reshape(-1), x, y,
+    )  # fmt: skip
     if fast >= np.float32(0.0):
         return float(fast), 0
     mean, _, cut = outside(local, math.log(rate) + shift, y)

@@ -7,9 +7,9 @@ from numba import prange  # pyright: ignore[reportMissingTypeStubs]
 
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.count import mean_count, outside
-from hcpf.inference.kernels.prefetch import LINE, prefetch
 from hcpf.inference.kernels.scalars import exp_digamma, log_mean
 from hcpf.inference.kernels.types import TINY_DOT
+from hcpf.inference.kernels.vector import add_four, dot_four
 
 f4 = np.float32
 _SPAN = 16  # rows whose exponentials are taken together, while they are in the cache
@@ -77,42 +77,37 @@ def _accumulate(entries, rows, cols, local, u, acc, total, counts):
 
     Returns whether the row needs ``_slow_row`` instead: a call from here would slow every entry.
     """
-    size = acc.shape[0]
     index, coordinate = entries.index, entries.coordinate
     g, h, scale = rows.g, cols.g, cols.multiplier
     mode, code, low, high = local.mode, local.first_code, local.x_low, local.x_high
-    table = local.mean_table
+    segments, table = local.mean_table.shape[1], local.mean_table.reshape(-1)
     row_scale = rows.multiplier[u]
-    e, stop = entries.start[u], entries.stop[u]
+    e, stop, end = entries.start[u], entries.stop[u], len(index) - 1
     pending, count, slow = 0, 0.0, False
     acc[:] = f4(0.0)
     while e < stop:
         # A last group of fewer than four repeats its first entry with weight 0.
         left = stop - e
-        i0 = index[e]
-        i1 = index[e + 1] if left > 1 else i0
-        i2 = index[e + 2] if left > 2 else i0
-        i3 = index[e + 3] if left > 3 else i0
-        # The rows of the group after next: they lie anywhere, and come from a distant cache.
-        for ahead in range(e + 8, min(e + 12, len(index))):
-            row = np.int64(index[ahead]) * size
-            for k in range(0, size, LINE):
-                prefetch(h, row + k)
-        d0, d1, d2, d3 = f4(0.0), f4(0.0), f4(0.0), f4(0.0)
-        for k in range(size):
-            s = g[u, k]
-            d0 += s * h[i0, k]
-            d1 += s * h[i1, k]
-            d2 += s * h[i2, k]
-            d3 += s * h[i3, k]
+        i0 = np.intp(index[e])
+        i1 = np.intp(index[e + 1]) if left > 1 else i0
+        i2 = np.intp(index[e + 2]) if left > 2 else i0
+        i3 = np.intp(index[e + 3]) if left > 3 else i0
+        here = (i0, i1, i2, i3)
+        after_next = (
+            np.intp(index[min(e + 8, end)]),
+            np.intp(index[min(e + 9, end)]),
+            np.intp(index[min(e + 10, end)]),
+            np.intp(index[min(e + 11, end)]),
+        )
+        d0, d1, d2, d3 = dot_four(g, u, h, here, after_next)
         y0 = coordinate[e]
         y1 = coordinate[e + 1] if left > 1 else y0
         y2 = coordinate[e + 2] if left > 2 else y0
         y3 = coordinate[e + 3] if left > 3 else y0
-        m0 = mean_count(mode, code, low, high, table, d0 * (row_scale * scale[i0]), y0)
-        m1 = mean_count(mode, code, low, high, table, d1 * (row_scale * scale[i1]), y1)
-        m2 = mean_count(mode, code, low, high, table, d2 * (row_scale * scale[i2]), y2)
-        m3 = mean_count(mode, code, low, high, table, d3 * (row_scale * scale[i3]), y3)
+        m0 = mean_count(mode, code, low, high, segments, table, d0 * (row_scale * scale[i0]), y0)
+        m1 = mean_count(mode, code, low, high, segments, table, d1 * (row_scale * scale[i1]), y1)
+        m2 = mean_count(mode, code, low, high, segments, table, d2 * (row_scale * scale[i2]), y2)
+        m3 = mean_count(mode, code, low, high, segments, table, d3 * (row_scale * scale[i3]), y3)
         ok0 = m0 >= f4(0.0) and d0 > TINY_DOT
         ok1 = m1 >= f4(0.0) and d1 > TINY_DOT
         ok2 = m2 >= f4(0.0) and d2 > TINY_DOT
@@ -127,16 +122,15 @@ def _accumulate(entries, rows, cols, local, u, acc, total, counts):
         w2 = m2 / d2 if ok2 else f4(0.0)
         w3 = m3 / d3 if ok3 else f4(0.0)
         count += (m0 + m1) + (m2 + m3)
-        for k in range(size):
-            acc[k] += (w0 * h[i0, k] + w1 * h[i1, k]) + (w2 * h[i2, k] + w3 * h[i3, k])
+        add_four(acc, h, here, (w0, w1, w2, w3))
         e += 4
         pending += 4
         if pending >= _FLUSH:
-            for k in range(size):
+            for k in range(len(total)):
                 total[k] += acc[k]
-                acc[k] = f4(0.0)
+            acc[:] = f4(0.0)
             pending = 0
-    for k in range(size):
+    for k in range(len(total)):
         total[k] += acc[k]
     if not slow:
         counts[0] += count
@@ -154,22 +148,22 @@ def advance(position, stop, index, bound, out):
 
 
 @kernel(fastmath=FAST | {"nnan"})
-def _scale_span(rows, a, mean, g, first, last):
+def _scale_span(rows, a, mean, work, first, last):
     """Set g = exp(E log s), and the multipliers that the rates take besides.
 
-    Rows with a shape so small that float32 might underflow are scaled to a maximum of 1. ``a``,
-    ``mean`` and ``g`` are the flat arrays of all rows: over several rows at once the exponentials
-    run as one long vector loop.
+    Rows with a shape so small that float32 might underflow are scaled to a maximum of 1. ``a``
+    and ``mean`` are the flat arrays of all rows: over several rows at once the exponentials run
+    as one long vector loop.
     """
-    size = rows.g.shape[1]
+    size = rows.a.shape[1]
     # Views that start at 0: an index that might be negative, for all the compiler knows, would
     # keep the loops from being vectorised.
     a = a[first * size : last * size]
     mean = mean[first * size : last * size]
-    g = g[first * size : last * size]
     for j in range(len(a)):
-        g[j] = exp_digamma(a[j]) * mean[j] / a[j]
+        work[j] = exp_digamma(a[j]) * mean[j] / a[j]
     for u in range(first, last):
+        rows.g[u, :size] = work[(u - first) * size : (u - first + 1) * size]
         least = rows.a[u, 0]
         for k in range(size):
             least = rows.a[u, k] if rows.a[u, k] < least else least
@@ -208,9 +202,11 @@ def _scale_small_row(rows, u):
 @kernel(parallel=True)
 def scale_rows(rows, blocks):
     """Recompute g, log_scale and multiplier of all rows from a, mean and shift."""
-    a, mean, g = rows.a.reshape(-1), rows.mean.reshape(-1), rows.g.reshape(-1)
+    a, mean = rows.a.reshape(-1), rows.mean.reshape(-1)
     for block in prange(blocks.shape[0] - 1):
-        _scale_span(rows, a, mean, g, blocks[block], blocks[block + 1])
+        work = np.empty(_SPAN * rows.a.shape[1], np.float32)
+        for first in range(blocks[block], blocks[block + 1], _SPAN):
+            _scale_span(rows, a, mean, work, first, min(first + _SPAN, blocks[block + 1]))
 
 
 @kernel(fastmath=FAST)
@@ -243,9 +239,10 @@ def update_rows(entries, rows, cols, local, prior, base, pattern, blocks, column
     means, or 0); ``pattern`` adds or takes away single pairs. Sums over rows come back per block.
     """
     size = rows.a.shape[1]
-    flat_a, flat_mean, flat_g = rows.a.reshape(-1), rows.mean.reshape(-1), rows.g.reshape(-1)
+    flat_a, flat_mean = rows.a.reshape(-1), rows.mean.reshape(-1)
     for block in prange(blocks.shape[0] - 1):
-        acc = np.empty(size, np.float32)
+        acc = np.empty(rows.g.shape[1], np.float32)
+        work = np.empty(_SPAN * size, np.float32)
         total = np.empty(size)
         extra = np.empty(size)
         pattern_sum = np.zeros(size)
@@ -268,7 +265,7 @@ def update_rows(entries, rows, cols, local, prior, base, pattern, blocks, column
                 rows, u, prior, base, pattern_sum, pattern.sign, total, extra, column_sum
             )
             if u + 1 - waiting == _SPAN or u + 1 == blocks[block + 1]:
-                _scale_span(rows, flat_a, flat_mean, flat_g, waiting, u + 1)
+                _scale_span(rows, flat_a, flat_mean, work, waiting, u + 1)
                 waiting = u + 1
         column_sums[block] = column_sum
         counts[block] = count

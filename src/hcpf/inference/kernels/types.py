@@ -29,7 +29,7 @@ class Factors(NamedTuple):
 
     a: np.ndarray  # shapes a^s_uk
     mean: np.ndarray  # E[s_uk] = a / b
-    g: np.ndarray  # exp(E log s_uk), each row scaled to a maximum of 1
+    g: np.ndarray  # exp(E log s_uk), rows that might underflow scaled to a maximum of 1; padded
     log_scale: np.ndarray  # the log of that scale, float64
     multiplier: np.ndarray  # exp(log_scale + shift), float32; 0 or inf where it does not fit
     shift: np.ndarray  # what the element adds to the log rate in this row (float64)
