@@ -13,6 +13,7 @@ from hcpf.compound import CompoundPoisson, ObservedCompoundPoisson
 from hcpf.priors import Priors
 
 if TYPE_CHECKING:
+    from hcpf import datasets, evaluate
     from hcpf.data.interactions import Interactions
     from hcpf.estimator import HCPF
     from hcpf.posterior import Posterior
@@ -28,7 +29,12 @@ _LAZY = {
 }
 
 
+_LAZY_MODULES = ("datasets", "evaluate")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _LAZY_MODULES:
+        return import_module(f"hcpf.{name}")
     if name in _LAZY:
         value = getattr(import_module(_LAZY[name]), name)
         globals()[name] = value
@@ -49,7 +55,9 @@ __all__ = [
     "Priors",
     "Simulation",
     "__version__",
+    "datasets",
     "elements",
     "errors",
+    "evaluate",
     "simulate",
 ]

@@ -35,3 +35,7 @@ class NotFittedError(HcpfError, AttributeError):
 
 class CheckpointError(HcpfError):
     """A checkpoint cannot be read, written, or belongs to another run."""
+
+
+class ModelError(HcpfError):
+    """A saved model cannot be read or written."""

@@ -4,26 +4,23 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from hcpf._checks import flag
-from hcpf._types import ArrayLike, FloatArray
-from hcpf.compound import CompoundPoisson
-from hcpf.data.canonical import plain
+from hcpf.data.canonical import Duplicates
 from hcpf.data.interactions import Interactions
 from hcpf.elements.base import Element
-from hcpf.errors import InputError, NotFittedError, ParameterError
-from hcpf.inference.combine import Combined
+from hcpf.errors import ParameterError
+from hcpf.growing import Growing, as_interactions
 from hcpf.inference.entry import EntryOptions
 from hcpf.inference.options import FitOptions
 from hcpf.inference.session import FitPlan, Start, fit_all
 from hcpf.inference.svi import SviOptions
-from hcpf.posterior import Posterior
+from hcpf.persist import model as persist
 from hcpf.priors import Priors
 
 
-class HCPF(BaseEstimator):
+class HCPF(Growing, BaseEstimator):
     """Hierarchical compound Poisson factorization.
 
     Parameters
@@ -166,7 +163,83 @@ class HCPF(BaseEstimator):
         """
         flag("warm_start", self.warm_start)
         data = as_interactions(X)
-        plan = FitPlan(
+        plan = self._plan()
+        start = None
+        if self.warm_start and hasattr(self, "posteriors_"):
+            start = Start(self.posteriors_, self.element_)
+        return self._train(data, plan, start, validation, exclude)
+
+    def partial_fit(self, X: Any, y: None = None, *, duplicates: Duplicates = "error") -> Self:
+        """Go on with more data, new users and items included.
+
+        The entries are added to those fitted before and training goes on from where it stood, so
+        the result is near that of a new fit to all of them, in fewer passes.
+
+        Parameters
+        ----------
+        X : Interactions or matrix
+            More entries. Interactions may bring new ids; a matrix has new users as its rows.
+        y
+            Ignored.
+        duplicates : {"error", "sum", "mean", "last"}
+            What to do with a pair that was observed before.
+        """
+        if not hasattr(self, "posteriors_"):
+            return self.fit(X)
+        data = self._joined(X, duplicates)
+        return self._train(data, self._plan(), Start(self._grown(data), self.element_))
+
+    def _train(
+        self,
+        data: Interactions,
+        plan: FitPlan,
+        start: Start | None,
+        validation: Any = None,
+        exclude: Any = None,
+    ) -> Self:
+        fitted = fit_all(
+            data.matrix,
+            plan,
+            validation=None if validation is None else as_interactions(validation).matrix,
+            exclude=None if exclude is None else as_interactions(exclude).matrix,
+            start=start,
+        )
+        self._set_fitted(
+            data, fitted.posteriors, fitted.element, fitted.priors, fitted.history,
+            fitted.interrupted,
+        )  # fmt: skip
+        return self
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Save the fitted model to a folder: factors, ids, data, element and history.
+
+        The folder holds tensors (safetensors), ids (Parquet) and a manifest (JSON), all with
+        checksums. It is written so that a crash leaves the old model or the new one, whole.
+        """
+        self._check_fitted()
+        persist.save(self, path, overwrite=overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path, *, check: bool = True) -> Self:
+        """Load a saved model; the factors are mapped, not read, until they are used.
+
+        ``check=False`` skips the checksums (not the sizes) of large files.
+        """
+        return persist.load(cls, path, check=check)
+
+    def write_anndata(self, adata: Any, key: str = "hcpf") -> None:
+        """Put the factors into ``adata.obsm["X_" + key]`` and ``adata.varm[key]``.
+
+        The names of its observations and variables must be among those fitted.
+        """
+        self._check_fitted()
+        users = self._user_index.positions(np.asarray(adata.obs_names, dtype=object))
+        items = self._item_index.positions(np.asarray(adata.var_names, dtype=object))
+        adata.obsm[f"X_{key}"] = self._factors(users=True)[users]
+        adata.varm[key] = self._factors(users=False)[items]
+
+    def _plan(self) -> FitPlan:
+        return FitPlan(
             n_components=self.n_components,
             element=self.element,
             train_on=self.train_on,
@@ -183,23 +256,6 @@ class HCPF(BaseEstimator):
             checkpoint_every=self.checkpoint_every,
             checkpoint_seconds=self.checkpoint_seconds,
         )
-        start = None
-        if self.warm_start and hasattr(self, "posteriors_"):
-            start = Start(self.posteriors_, self.element_)
-        fitted = fit_all(
-            data.matrix,
-            plan,
-            validation=None if validation is None else as_interactions(validation).matrix,
-            exclude=None if exclude is None else as_interactions(exclude).matrix,
-            start=start,
-        )
-        self.posteriors_: list[Posterior] = fitted.posteriors
-        self.posterior_ = fitted.posteriors[0]
-        self.element_, self.priors_ = fitted.element, fitted.priors
-        self.history_, self.n_iter_ = fitted.history, fitted.history[-1].iteration
-        self.interrupted_, self.n_features_in_ = fitted.interrupted, data.shape[1]
-        self.users_, self.items_ = data.users, data.items
-        return self
 
     def _options(self) -> FitOptions:
         def given(**values: Any) -> dict[str, Any]:
@@ -220,62 +276,9 @@ class HCPF(BaseEstimator):
             entry=EntryOptions(stratified=self.stratified, **given(tau=self.tau, xi=self.xi)),
         )
 
-    # -- rates and what follows from them -------------------------------------------------------
-
-    def rate(self, users: ArrayLike, items: ArrayLike) -> FloatArray:
-        """Poisson rates of the pairs (users and items broadcast), averaged over the fits."""
-        if not hasattr(self, "posteriors_"):
-            raise NotFittedError("This HCPF is not fitted yet: call fit first.")
-        u = _positions("users", users, self.users_)
-        i = _positions("items", items, self.items_)
-        try:
-            u, i = np.broadcast_arrays(u, i)
-        except ValueError:
-            raise InputError(
-                f"users of shape {u.shape} and items of shape {i.shape} do not make pairs: give "
-                "as many of each, or one of either."
-            ) from None
-        return Combined(self.posteriors_).rates(u.ravel(), i.ravel()).reshape(u.shape)
-
-    def predictive(self, users: ArrayLike, items: ArrayLike) -> CompoundPoisson:
-        """The whole predictive distribution of the pairs."""
-        return CompoundPoisson(self.rate(users, items), self.element_)
-
-    def predict_proba(self, users: ArrayLike, items: ArrayLike) -> FloatArray:
-        """Probability that the pairs are observed."""
-        return self.predictive(users, items).prob_observed
-
-    def predict(self, users: ArrayLike, items: ArrayLike) -> FloatArray:
-        """Expected response of the pairs if they are observed."""
-        return self.predictive(users, items).mean_observed
-
-    def predict_expected(self, users: ArrayLike, items: ArrayLike) -> FloatArray:
-        """Expected total of the pairs, 0 for those that are not observed included."""
-        return self.predictive(users, items).mean
-
-
-def as_interactions(X: Any) -> Interactions:
-    """Take Interactions as they are, and read anything else as a matrix."""
-    return X if isinstance(X, Interactions) else Interactions.from_matrix(X)
-
 
 def _as_path(checkpoint: str | Path | None) -> Path | None:
     try:
         return None if checkpoint is None else Path(checkpoint)
     except TypeError:
         raise ParameterError(f"checkpoint must be a path or None; got {checkpoint!r}.") from None
-
-
-def _positions(name: str, ids: ArrayLike, known: NDArray[Any]) -> NDArray[np.int64]:
-    """Find ids among those fitted, or raise an InputError that names one that is not."""
-    wanted = np.asarray(ids)
-    order = np.argsort(known)
-    try:
-        place = np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)
-        found = order[place]
-        strange = known[found] != wanted
-    except TypeError:
-        raise InputError(f"{name}: the fitted ids are {known.dtype}; got {wanted.dtype}.") from None
-    if np.any(strange):
-        raise InputError(f"{name}: {plain(wanted[strange].flat[0])!r} was not among those fitted.")
-    return found

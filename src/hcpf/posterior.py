@@ -1,6 +1,7 @@
 """The fitted variational posterior: independent gammas for every factor and activity."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,26 @@ class FactorPosterior:
     def log_mean(self) -> FloatArray:
         """E[log s] = digamma(a) - log b."""
         return special.psi(self.a) - np.log(self.b)
+
+    def at(self, rows: Any) -> "FactorPosterior":
+        """Some of the rows, chosen as NumPy would."""
+        return FactorPosterior(
+            self.shape_[rows], self.mean_[rows], self.activity_a[rows], self.activity_b[rows]
+        )
+
+    def joined(self, more: "FactorPosterior") -> "FactorPosterior":
+        """These rows, and then more."""
+        names = ("shape_", "mean_", "activity_a", "activity_b")
+        return FactorPosterior(
+            *(np.concatenate([getattr(self, name), getattr(more, name)]) for name in names)
+        )
+
+    def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float32]:
+        """Draws of the factors, size x rows x K."""
+        shape = (size, *self.shape_.shape)
+        draws = rng.standard_gamma(self.shape_, shape, dtype=np.float32)
+        draws *= self.mean_ / self.shape_
+        return draws
 
 
 @dataclass(frozen=True, eq=False)

@@ -248,8 +248,6 @@ def test_default_ids_count_from_0():
         [7, 2, 9],
         np.array(["x", "y", "z"]),
         [uuid.UUID(int=k) for k in range(3)],
-        (1, "1", "one"),
-        np.array([1, "a", None], dtype=object),
     ],
 )
 def test_ids_are_kept_as_given(ids):
@@ -266,6 +264,12 @@ def test_ids_are_kept_as_given(ids):
         ([4, 5, 5], "the id 5 occurs"),
         ([uuid.UUID(int=1)] * 3, "occurs more than once"),
         (np.array([{}, {}, {}], dtype=object), "str, int or UUID"),
+        ((1, "1", "one"), "mixed"),
+        (np.array([1, "a", None], dtype=object), "None is NoneType"),
+        ([1.5, 2.0, 3.0], "1.5 is float"),
+        (np.array([1.5, 2.0, 3.0]), "float64"),
+        ([True, False, True], "bool"),
+        ([2**70, 1, 2], "64 bits"),
     ],
 )
 def test_bad_ids(ids, message):

@@ -26,7 +26,14 @@ TAU, XI = 2.0, 0.7
 def draw_pairs(problem, share, rng, size):
     """The pairs that a pass with this generator draws."""
     users = problem.users
-    arguments = users.entries, users.owner, _excluded(users), problem.items.size, share, rng
+    arguments = (
+        users.entries,
+        users.owner(np.arange(problem.n_observed)),
+        _excluded(users),
+        problem.items.size,
+        share,
+        rng,
+    )
     return [tuple(int(x) for x in _draw(*arguments)) for _ in range(size)]
 
 

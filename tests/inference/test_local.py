@@ -106,7 +106,7 @@ def test_rates_beyond_the_table_are_summed_once_the_weights_reach_them(element):
         assert cut == 0  # no more than y elements make up y
     else:
         assert cut > 0
-        reach = problem.local.reach_for(log_rate)
+        reach = problem.local.reach_for(log_rate, np.arange(len(log_rate)))
         assert np.all(reach >= np.log2(LARGE_RATES[-1]))
         problem, mean, sums, _, cut = diagonal(element, y, log_rate, reach=reach)
         assert cut == 0

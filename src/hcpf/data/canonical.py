@@ -108,7 +108,7 @@ def _to_csr(source: Any) -> CsrArray:
     form = getattr(source, "format", "dense")
     if form == "dense":
         rows, columns = np.nonzero(source)
-        return _from_triples(source[rows, columns].astype(dtype), rows, columns, source.shape)
+        return from_triples(source[rows, columns].astype(dtype), rows, columns, source.shape)
     if form == "lil":
         source, form = source.tocsr(), "csr"
     if form in ("csr", "csc"):
@@ -118,7 +118,7 @@ def _to_csr(source: Any) -> CsrArray:
     if form in ("bsr", "dia"):
         stored = data != 0
         data, rows, columns = data[stored], rows[stored], columns[stored]
-    return _from_triples(data.astype(dtype, copy=False), rows, columns, source.shape)
+    return from_triples(data.astype(dtype, copy=False), rows, columns, source.shape)
 
 
 def _value_dtype(dtype: Any) -> Any:
@@ -144,9 +144,10 @@ def _from_compressed(source: Any, form: str, dtype: Any) -> CsrArray:
     return matrix.tocsr()
 
 
-def _from_triples(
+def from_triples(
     data: NDArray[Any], rows: IntArray, columns: IntArray, shape: tuple[int, int]
 ) -> CsrArray:
+    """CSR from (row, column, value) triples; duplicated pairs stay side by side."""
     triples: Any = sparse.coo_array((data, (rows, columns)), shape=shape)
     # The flag keeps scipy from summing duplicates; they are looked for afterwards.
     triples.has_canonical_format = True

@@ -1,24 +1,21 @@
 """The observed entries of a users x items matrix, with the ids of its rows and columns."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hcpf.data.canonical import (
-    CsrArray,
-    Duplicates,
-    IdArray,
-    check_source,
-    plain,
-    to_canonical,
-)
+from hcpf.data.canonical import CsrArray, Duplicates, IdArray, check_source, to_canonical
+from hcpf.data.ids import Ids, as_ids, check_ids, check_length
 from hcpf.errors import InputError
 
-Ids = Sequence[Any] | IdArray
+if TYPE_CHECKING:  # these load pyarrow
+    from hcpf.data.frames import Column
+    from hcpf.data.readers import Paths
+    from hcpf.data.triples import Triples
+
 ValueArray = NDArray[np.float32] | NDArray[np.float64]
 
 
@@ -26,8 +23,9 @@ ValueArray = NDArray[np.float32] | NDArray[np.float64]
 class Interactions:
     """Observed entries of a users x items matrix; every other pair is missing.
 
-    Build one with ``from_matrix``, which checks its input; the constructor itself only takes what
-    is already in the canonical form.
+    Build one with ``read`` (files), ``from_frame`` (a data frame), ``from_arrays`` (ids and
+    values), ``from_matrix`` or ``from_anndata``, which check their input; the constructor itself
+    only takes what is already in the canonical form.
 
     Attributes
     ----------
@@ -62,7 +60,7 @@ class Interactions:
             )
         object.__setattr__(self, "matrix", _read_only_matrix(matrix))
         for name, expected in zip(("users", "items"), self.shape, strict=True):
-            ids = _check_length(name, np.asarray(getattr(self, name)), expected)
+            ids = check_length(name, as_ids(name, getattr(self, name)), expected)
             object.__setattr__(self, name, _read_only(ids))
 
     @classmethod
@@ -95,9 +93,128 @@ class Interactions:
             float32, which holds them exactly, and all others float64.
         """
         source = check_source(X)
-        row_ids = _check_ids("users", users, source.shape[0])
-        column_ids = _check_ids("items", items, source.shape[1])
+        row_ids = check_ids("users", users, source.shape[0])
+        column_ids = check_ids("items", items, source.shape[1])
         return cls(to_canonical(source, duplicates, row_ids, column_ids), row_ids, column_ids)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: "Column",
+        item: "Column",
+        response: "Column | None" = None,
+        duplicates: Duplicates = "error",
+    ) -> Self:
+        """Read a data frame with one row for each observed pair.
+
+        Parameters
+        ----------
+        frame : pandas, polars or Arrow data frame, or any other that narwhals knows
+            Lazy frames are collected, the columns asked for only.
+        user, item, response : str or int
+            Columns by name, or by place from 0. Ids are strings, whole numbers or UUIDs. Without
+            a response every pair counts 1.
+        duplicates : {"error", "sum", "mean", "last"}
+            What to do with a pair that has more than one row.
+
+        Examples
+        --------
+        >>> import pyarrow
+        >>> sales = pyarrow.table({"who": ["ann", "bob"], "what": ["tea", "tea"], "paid": [3, 5]})
+        >>> Interactions.from_frame(sales, user="who", item="what", response="paid")
+        Interactions(2 users x 1 items, 2 observed, sparsity 0.000000)
+        """
+        from hcpf.data.frames import triples_from_frame
+
+        return cls._from_triples(triples_from_frame(frame, user, item, response), duplicates)
+
+    @classmethod
+    def from_arrays(
+        cls, users: Any, items: Any, values: Any = None, *, duplicates: Duplicates = "error"
+    ) -> Self:
+        """Read parallel arrays of user ids, item ids and values (1 where left out).
+
+        Examples
+        --------
+        >>> data = Interactions.from_arrays(["ann", "bob"], ["tea", "milk"], [3.0, 5.0])
+        >>> data.items.tolist()
+        ['milk', 'tea']
+        """
+        from hcpf.data.frames import triples_from_arrays
+
+        return cls._from_triples(triples_from_arrays(users, items, values), duplicates)
+
+    @classmethod
+    def read(
+        cls,
+        path: "Paths",
+        *,
+        user: "Column",
+        item: "Column",
+        response: "Column | None" = None,
+        duplicates: Duplicates = "error",
+        delimiter: str | None = None,
+        header: bool = True,
+        progress: bool | None = None,
+    ) -> Self:
+        """Read CSV, TSV, Parquet or Arrow files with one row for each observed pair.
+
+        Files are read batch by batch, and of Parquet only the columns asked for.
+
+        Parameters
+        ----------
+        path : path, glob such as "sales-*.parquet", or a list of them
+            The format is known by the ending; text files may be packed (.gz, .zst, ...).
+        user, item, response : str or int
+            Columns by name, or by place from 0. Without a response every row counts 1. Ids in
+            text files become whole numbers only if nothing is lost: "007" stays text.
+        duplicates : {"error", "sum", "mean", "last"}
+            What to do with a pair that has more than one row.
+        delimiter : str, optional
+            Of text files; by default guessed from the first line.
+        header : bool
+            Whether the first line of text files names the columns.
+        progress : bool, optional
+            Whether to show a progress bar; by default only in a terminal.
+        """
+        from hcpf.data.readers import read_triples
+
+        triples = read_triples(
+            path, user=user, item=item, response=response, delimiter=delimiter, header=header,
+            progress=progress,
+        )  # fmt: skip
+        return cls._from_triples(triples, duplicates)
+
+    @classmethod
+    def from_anndata(cls, adata: Any, *, layer: str | None = None) -> Self:
+        """Read cells x genes (observations x variables); zeros are missing.
+
+        Parameters
+        ----------
+        adata : anndata.AnnData
+            Names of observations and variables become the ids.
+        layer : str, optional
+            The layer to read instead of ``X``.
+        """
+        if layer is not None and layer not in adata.layers:
+            raise InputError(f"layer={layer!r}: the layers are {list(adata.layers)}.")
+        matrix: Any = adata.X if layer is None else adata.layers[layer]
+        if matrix is None:
+            raise InputError("This AnnData has no X: name a layer.")
+        if sparse.issparse(matrix):
+            matrix = sparse.csr_array(matrix, copy=True)
+            matrix.eliminate_zeros()
+        return cls.from_matrix(
+            matrix,
+            users=np.asarray(adata.obs_names, dtype=object),
+            items=np.asarray(adata.var_names, dtype=object),
+        )
+
+    @classmethod
+    def _from_triples(cls, triples: "Triples", duplicates: Duplicates) -> Self:
+        return cls(triples.to_matrix(duplicates), triples.users, triples.items)
 
     @property
     def n_users(self) -> int:
@@ -140,50 +257,6 @@ class Interactions:
             f"Interactions({self.n_users} users x {self.n_items} items, "
             f"{self.n_observed} observed, sparsity {self.sparsity:.6f})"
         )
-
-
-def _check_ids(name: str, ids: Ids | None, expected: int) -> IdArray:
-    """Return the ids as an array, or raise an InputError if they do not name each row once."""
-    if ids is None:
-        return np.arange(expected)
-    array = np.asarray(ids)
-    if array.dtype.kind in "US" and not isinstance(ids, np.ndarray):
-        # NumPy turns a mixture such as [1, "a"] into strings: keep such ids as they are.
-        array = array if len({type(x) for x in ids}) < 2 else np.array(ids, dtype=object)
-    _check_length(name, array, expected)
-    if array.dtype.kind != "O":
-        values, counts = np.unique(array, return_counts=True)
-        repeated = values[counts > 1][:1]
-    else:
-        repeated = _repeated_objects(name, array)
-    if len(repeated):
-        raise InputError(
-            f"{name}: the id {plain(repeated[0])!r} occurs more than once. Ids must differ."
-        )
-    return array
-
-
-def _repeated_objects(name: str, ids: IdArray) -> list[Any]:
-    """Find a repeated id among objects, which need not be sortable."""
-    seen: set[Any] = set()
-    try:
-        for value in ids:
-            if value in seen:
-                return [value]
-            seen.add(value)
-    except TypeError as error:
-        raise InputError(f"{name}: ids must be str, int or UUID: {error}.") from None
-    return []
-
-
-def _check_length(name: str, ids: IdArray, expected: int) -> IdArray:
-    if ids.shape != (expected,):
-        side = "rows" if name == "users" else "columns"
-        raise InputError(
-            f"{name} must be a list of {expected} ids, one for each of the {side}, but its shape "
-            f"is {ids.shape}."
-        )
-    return ids
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -54,8 +54,9 @@ def entry_pass(
     items = tuple(memory[f"item_{name}"] for name in ("a", "b", "activity_b"))
     weights = _weights(problem.users, problem, share), _weights(problem.items, problem, share)
     counts = np.zeros(3)
+    owner = problem.users.owner(np.arange(problem.n_observed))
     entry_steps(
-        problem.users.entries, _excluded(problem.users), problem.users.owner, problem.tables,
+        problem.users.entries, _excluded(problem.users), owner, problem.tables,
         state.slope - problem.local.slope, users, items, side_prior(priors, size, True),
         side_prior(priors, size, False), weights, (memory["user_clock"], memory["item_clock"]),
         options.tau, options.xi, share, problem.n_observed, rng, counts,

@@ -30,6 +30,7 @@ logger = logging.getLogger("hcpf")
 Remake = Callable[[Element, FloatArray | None], Problem]
 """Lays the data out anew for another element, or with weights that reach larger rates."""
 
+_LOOKED_AT = 1 << 22  # entries at once
 _LARGEST_DRIFT = 3.0  # of the log rates from where the tables were made
 _DISPERSION_AT = frozenset({3, 10, 30})  # passes after which the dispersion is re-estimated
 
@@ -124,16 +125,29 @@ def _retabulate(run: Run, remake: Remake) -> None:
     shift = state.slope - problem.local.slope
     if not state.cut_short and abs(shift) < _LARGEST_DRIFT:
         return
-    # Product-of-means rates: what Algorithm 1 sums at, and no less than the geometric ones.
-    index = problem.users.entries.index
-    rate = pair_rates(state.users.mean, state.items.mean, problem.users.owner, index)
-    log_rate = np.log(np.maximum(rate, 1e-300))
-    beyond = problem.local.reach_for(log_rate + shift) > problem.local.reach
-    if abs(shift) >= _LARGEST_DRIFT or np.any(beyond):
-        run.problem = remake(state.element, problem.local.reach_for(log_rate))
+    drifted = abs(shift) >= _LARGEST_DRIFT
+    if drifted or np.any(_reach(run, shift) > problem.local.reach):
+        reach = _reach(run, 0.0)
+        del problem, run.problem  # two layouts of the data at once would double the memory
+        run.problem = remake(state.element, reach)
         state.slope = run.problem.local.slope
         shift_rates(state, 0.0)
     state.cut_short = False
+
+
+def _reach(run: Run, shift: float) -> FloatArray:
+    """How far the weights must reach for the current rates, looked at a few entries at a time."""
+    state, side, local = run.state, run.problem.users, run.problem.local
+    reach = np.full_like(local.reach, -np.inf)
+    for first in range(0, run.problem.n_observed, _LOOKED_AT):
+        entry = np.arange(first, min(first + _LOOKED_AT, run.problem.n_observed))
+        # Product-of-means rates: what Algorithm 1 sums at, and no less than the geometric ones.
+        rate = pair_rates(
+            state.users.mean, state.items.mean, side.owner(entry), side.entries.index[entry]
+        )
+        log_rate = np.log(np.maximum(rate, 1e-300)) + shift
+        reach = np.maximum(reach, local.reach_for(log_rate, entry))
+    return reach
 
 
 def _update_dispersion(run: Run, remake: Remake, values_of: ValuesOf) -> None:

@@ -57,11 +57,11 @@ class LocalStep:
     constant: float  # sum over the entries of what does not depend on n
     reach: FloatArray  # log2 of the largest rate, in the tables' scale, that the weights serve
 
-    def reach_for(self, log_rate: FloatArray) -> FloatArray:
-        """The reach that serves entries at these log rates, with some to spare."""
+    def reach_for(self, log_rate: FloatArray, entry: NDArray[np.int64]) -> FloatArray:
+        """The reach that serves some entries at these log rates, with some to spare."""
         row = np.zeros(len(log_rate), dtype=np.int64)
         if self.local.mode == ROWS:
-            row = self.coordinate.astype(np.int64)
+            row = self.coordinate[entry].astype(np.int64)
         needed = np.full_like(self.reach, OCTAVES[1])
         np.maximum.at(needed, row, log_rate / np.log(2.0))
         return np.where(needed > OCTAVES[1], np.minimum(needed + _FURTHER, _FURTHEST), needed)

@@ -44,7 +44,7 @@ def best_dispersion(state: State, problem: Problem, values_of: ValuesOf) -> Elem
     rows = problem.users.entries
     sampled = np.linspace(0, problem.n_observed - 1, min(problem.n_observed, _SAMPLE))
     entry = sampled.astype(np.int64)
-    users, items = np.searchsorted(rows.stop, entry, side="right"), rows.index[entry]
+    users, items = problem.users.owner(entry), rows.index[entry]
     log_rate = np.empty(len(entry))
     for start in range(0, len(entry), _PAIRS):
         part = slice(start, start + _PAIRS)

@@ -1,13 +1,13 @@
 """The training data in the form the kernels read: rows, their transpose, blocks, patterns."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from hcpf._types import Csr, FloatArray
 from hcpf.elements.base import Element
+from hcpf.inference import kernels
 from hcpf.inference.kernels import Entries, Local, Pattern
 from hcpf.inference.local import LocalStep, local_step
 
@@ -33,10 +33,11 @@ class Side:
         """Number of entries in each row."""
         return self.entries.stop - self.entries.start
 
-    @property
-    def owner(self) -> NDArray[np.int64]:
-        """The row of every entry."""
-        return np.repeat(np.arange(self.size), self.degrees)
+    def owner(self, entry: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The row of some entries, given by position."""
+        rows = np.flatnonzero(self.degrees)
+        rows = rows[np.argsort(self.entries.start[rows])]
+        return rows[np.searchsorted(self.entries.start[rows], entry, side="right") - 1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,26 +72,19 @@ def make_problem(
 ) -> Problem:
     """Lay out a canonical CSR matrix for training; ``exclude`` holds pairs to leave out."""
     step = local_step(element, matrix.data, n_truncation, reach)
-    working = sparse.csr_array(
-        (step.coordinate, matrix.indices.astype(np.int32, copy=False), matrix.indptr),
-        shape=matrix.shape,
-    )
-    if order is not None:
-        working = working[order]
-        exclude = None if exclude is None else exclude[order]
-    transposed = working.tocsc()
-    users, items = _entries(working), _entries(transposed)
+    users = _entries(matrix, step.coordinate, order)
+    items = _transposed(users, matrix.shape[1])
     if train_on == "observed":
-        patterns = _pattern(working, 1.0), _pattern(transposed, 1.0)
+        patterns = _pattern(users, 1.0), _pattern(items, 1.0)
     elif exclude is not None and exclude.nnz:
-        exclude = sparse.csr_array(exclude)
-        patterns = _pattern(exclude, -1.0), _pattern(exclude.tocsc(), -1.0)
+        excluded = _entries(exclude, np.zeros(exclude.nnz, np.float32), order)
+        patterns = _pattern(excluded, -1.0), _pattern(_transposed(excluded, matrix.shape[1]), -1.0)
     else:
         patterns = _no_pattern(matrix.shape[0]), _no_pattern(matrix.shape[1])
     return Problem(
         users=Side(users, patterns[0], row_blocks(users)),
         items=Side(items, patterns[1], row_blocks(items)),
-        local=replace(step, coordinate=users.coordinate),
+        local=step,
         element=element,
         train_on=train_on,
         n_observed=matrix.nnz,
@@ -109,23 +103,30 @@ def row_blocks(entries: Entries, first: int = 0, last: int | None = None) -> NDA
     return np.unique(np.concatenate([[first], first + cuts, [last]])).astype(np.int64)
 
 
-def _entries(matrix: Csr) -> Entries:
-    data = np.ascontiguousarray(matrix.data, dtype=np.float32)
-    return Entries(*_row_bounds(matrix), _index(matrix), data)
-
-
-def _pattern(matrix: Csr, sign: float) -> Pattern:
-    return Pattern(*_row_bounds(matrix), _index(matrix), sign)
-
-
-def _row_bounds(matrix: Csr) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _entries(
+    matrix: Csr, coordinate: NDArray[np.float32], order: NDArray[np.int64] | None
+) -> Entries:
+    """The rows of a matrix, in another order if one is given; the entries stay where they are."""
     pointer = matrix.indptr.astype(np.int64)
-    return pointer[:-1], pointer[1:]
-
-
-def _index(matrix: Csr) -> NDArray[np.int32]:
+    start, stop = pointer[:-1], pointer[1:]
+    if order is not None:
+        start, stop = start[order], stop[order]
     # Numba compiles every kernel once more for read-only arrays: a copy is cheaper.
-    return np.require(matrix.indices, np.int32, ["C", "W"])
+    index = np.require(matrix.indices, np.int32, ["C", "W"])
+    return Entries(start, stop, index, coordinate)
+
+
+def _transposed(rows: Entries, n_columns: int) -> Entries:
+    """The same entries by column, each column's in the order of the rows."""
+    pointer = np.zeros(n_columns + 1, np.int64)
+    np.cumsum(np.bincount(rows.index, minlength=n_columns), out=pointer[1:])
+    index, coordinate = np.empty_like(rows.index), np.empty_like(rows.coordinate)
+    kernels.transpose(rows, pointer[:-1].copy(), index, coordinate)
+    return Entries(pointer[:-1], pointer[1:], index, coordinate)
+
+
+def _pattern(entries: Entries, sign: float) -> Pattern:
+    return Pattern(entries.start, entries.stop, entries.index, sign)
 
 
 def _no_pattern(rows: int) -> Pattern:

@@ -2,13 +2,12 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._checks import flag, number, one_of, settle, whole
@@ -105,6 +104,9 @@ def fit_all(
 ) -> Fitted:
     """Fit the plan's number of models to a canonical CSR matrix."""
     rng = _generator(plan)
+    if start is not None and plan.options.solver == "auto":
+        # The first minibatch steps would forget where the items stand.
+        plan = replace(plan, options=replace(plan.options, svi_passes=0))
     if plan.train_on == "binary":
         matrix = _ones(matrix)
         validation = None if validation is None else _ones(validation)
@@ -200,7 +202,7 @@ class _Fit:
             run,
             plan.options,
             remake=remake,
-            values_of=lambda entry: _values_of(matrix, order, entry),
+            values_of=lambda entry: matrix.data[entry],
             validation=self.parts.held_out,
             checkpoint=checkpoint,
             progress=plan.progress,
@@ -258,14 +260,3 @@ def _gather(runs: list[_Outcome], priors: Priors, matrix: Csr, plan: FitPlan) ->
         dispersion = plan.train_on != "observed"
         element = refit_element(element, matrix.data, rate, dispersion=dispersion)
     return Fitted(posteriors, element, priors, runs[0].history, interrupted)
-
-
-def _values_of(
-    matrix: Csr, order: NDArray[np.int64] | None, entry: NDArray[np.int64]
-) -> FloatArray:
-    """Values of entries by position in a matrix whose rows were put into ``order``."""
-    if order is None:
-        return matrix.data[entry]
-    start = np.concatenate([[0], np.cumsum(np.diff(matrix.indptr)[order])])
-    row = np.searchsorted(start, entry, side="right") - 1
-    return matrix.data[matrix.indptr[order[row]] + entry - start[row]]

@@ -165,14 +165,15 @@ def shift_rates(state: State, shift: float) -> None:
 def to_posterior(state: State, priors: Priors, order: NDArray[np.int64] | None) -> Posterior:
     """Copy the state into a posterior, users back in the data's order."""
     return Posterior(
-        _side_posterior(state.users, priors, True, order),
-        _side_posterior(state.items, priors, False, None),
+        side_posterior(state.users, priors, True, order),
+        side_posterior(state.items, priors, False, None),
     )
 
 
-def _side_posterior(
+def side_posterior(
     factors: Factors, priors: Priors, users: bool, order: NDArray[np.int64] | None
 ) -> FactorPosterior:
+    """Copy one side into its posterior, rows back in the data's order."""
     prior = side_prior(priors, factors.a.shape[1], users)
     rows = np.arange(len(factors.a)) if order is None else np.argsort(order)
     activity_b = factors.activity_b[rows]

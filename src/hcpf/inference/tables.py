@@ -5,7 +5,7 @@ import numpy as np
 from hcpf._types import FloatArray
 from hcpf.inference.kernels import tabulate
 
-_TOLERANCE = 5e-7  # of E[n] (relative) and log Z between two rows of a grid
+_TOLERANCE = 2e-6  # of E[n] (relative) and log Z between two rows of a grid
 _MOST_ROWS = 512  # of a grid
 
 

@@ -10,8 +10,9 @@ where even that dot product underflows, the entry is redone by log-sum-exp.
 """
 
 from hcpf.inference.kernels.bound import pair_rates, pattern_rate, side_bound, sum_log_z
-from hcpf.inference.kernels.rows import advance, scale_rows, update_rows
+from hcpf.inference.kernels.rows import advance, scale_rows, transpose, update_rows
 from hcpf.inference.kernels.tabulate import tabulate
+from hcpf.inference.kernels.topn import best_columns
 from hcpf.inference.kernels.types import (
     DIRECT,
     GRID,
@@ -38,6 +39,7 @@ __all__ = [
     "Pattern",
     "Prior",
     "advance",
+    "best_columns",
     "padded_rows",
     "pair_rates",
     "pattern_rate",
@@ -45,5 +47,6 @@ __all__ = [
     "side_bound",
     "sum_log_z",
     "tabulate",
+    "transpose",
     "update_rows",
 ]

@@ -138,6 +138,17 @@ def _accumulate(entries, rows, cols, local, u, acc, total, counts):
 
 
 @kernel()
+def transpose(rows, place, index, coordinate):
+    """Put the entries of all rows into those of the columns; ``place`` is where each begins."""
+    for u in range(len(rows.start)):
+        for e in range(rows.start[u], rows.stop[u]):
+            i = rows.index[e]
+            index[place[i]] = u
+            coordinate[place[i]] = rows.coordinate[e]
+            place[i] += 1
+
+
+@kernel()
 def advance(position, stop, index, bound, out):
     """Per row: the first position from ``position`` on whose index is ``bound`` or more."""
     for r in range(position.shape[0]):

@@ -1,0 +1,192 @@
+"""External ids: strings, whole numbers or UUIDs; from them to positions, and back."""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcpf.data.canonical import IdArray, plain
+from hcpf.errors import InputError
+
+Ids = Sequence[Any] | IdArray
+
+_KINDS = "str, int or UUID"
+
+
+def check_ids(name: str, ids: Ids | None, expected: int) -> IdArray:
+    """Return the ids as an array, or raise an InputError if they do not name each row once."""
+    if ids is None:
+        return np.arange(expected)
+    array = as_ids(name, ids)
+    check_length(name, array, expected)
+    repeated = _first_repeated(array)
+    if repeated is not None:
+        raise InputError(
+            f"{name}: the id {plain(repeated)!r} occurs more than once. Ids must differ."
+        )
+    return array
+
+
+def check_length(name: str, ids: IdArray, expected: int) -> IdArray:
+    """Return the ids if there are as many as expected."""
+    if ids.shape != (expected,):
+        side = "rows" if name == "users" else "columns"
+        raise InputError(
+            f"{name} must be a list of {expected} ids, one for each of the {side}, but its shape "
+            f"is {ids.shape}."
+        )
+    return ids
+
+
+def as_ids(name: str, ids: Any) -> IdArray:
+    """Ids of one kind in one form: int64 (uint64 beyond), or objects that are str or UUID."""
+    array = ids if isinstance(ids, np.ndarray) else _from_sequence(name, ids)
+    kind = array.dtype.kind
+    if kind in "iu":
+        return array.astype(np.uint64 if array.dtype == np.uint64 else np.int64, copy=False)
+    if kind in "UT":
+        return array.astype(object)
+    if kind != "O":
+        raise InputError(f"{name}: ids must be {_KINDS}, but these are {array.dtype}.")
+    kinds = {type(value) for value in array.flat}
+    if kinds <= {str} or kinds <= {uuid.UUID}:
+        return array
+    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
+        return _whole_numbers(name, array)
+    if all(issubclass(kind, str) for kind in kinds):
+        return np.array([str(value) for value in array.flat], dtype=object).reshape(array.shape)
+    for value in array.flat:
+        if isinstance(value, bool) or not isinstance(value, str | int | np.integer | uuid.UUID):
+            kind = type(value).__name__
+            raise InputError(f"{name}: ids must be {_KINDS}, but {value!r} is {kind}.")
+    raise InputError(f"{name}: ids must all be of one kind, {_KINDS}; these are mixed.")
+
+
+def _from_sequence(name: str, ids: Any) -> IdArray:
+    if isinstance(ids, str | bytes | uuid.UUID | int | np.generic):
+        out = np.empty((), dtype=object)
+        out[()] = plain(ids)
+        return out
+    if hasattr(ids, "to_numpy"):
+        return np.asarray(ids.to_numpy())
+    try:
+        array = np.array(list(ids), dtype=object)
+    except (TypeError, ValueError):
+        raise InputError(f"{name}: ids must be {_KINDS}, got {type(ids).__name__}.") from None
+    plainly = np.empty(array.shape, dtype=object)
+    plainly.flat = [plain(value) for value in array.flat]
+    return plainly
+
+
+def _whole_numbers(name: str, array: IdArray) -> IdArray:
+    for dtype in (np.int64, np.uint64):
+        try:
+            return array.astype(dtype)
+        except OverflowError:
+            continue
+    raise InputError(f"{name}: an id does not fit in 64 bits. Turn such ids into strings.")
+
+
+def _first_repeated(array: IdArray) -> Any:
+    if array.dtype.kind != "O":
+        values, counts = np.unique(array, return_counts=True)
+        return next(iter(values[counts > 1]), None)
+    seen: set[Any] = set()
+    for value in array:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
+
+
+class IdIndex:
+    """The ids of one side, and where each of them is."""
+
+    def __init__(self, name: str, ids: IdArray) -> None:
+        self.name = name
+        self.ids = ids
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def positions(self, wanted: Any) -> NDArray[np.int64]:
+        """Where the given ids are; an InputError names the first that is not there."""
+        asked = self._like_mine(wanted)
+        found = self._find(asked)
+        if np.any(found < 0):
+            strange = plain(asked[found < 0].flat[0])
+            raise InputError(f"{self.name}: {strange!r} was not among those fitted.")
+        return found
+
+    def known(self, wanted: Any) -> NDArray[np.int64]:
+        """Where the given ids are, -1 for those that are not there."""
+        return self._find(self._like_mine(wanted))
+
+    def _like_mine(self, wanted: Any) -> IdArray:
+        asked = as_ids(self.name, wanted)
+        mine, theirs = _describe(self.ids), _describe(asked)
+        if asked.size and mine != theirs:
+            raise InputError(f"{self.name}: the fitted ids are {mine}, but these are {theirs}.")
+        return asked
+
+    def _find(self, asked: IdArray) -> NDArray[np.int64]:
+        if self.ids.dtype.kind == "O":
+            places = self._places
+            found = [places.get(value, -1) for value in asked.flat]
+            return np.array(found, dtype=np.int64).reshape(asked.shape)
+        if not len(self.ids):
+            return np.full(asked.shape, -1, dtype=np.int64)
+        order = self._order
+        place = np.minimum(np.searchsorted(self.ids, asked, sorter=order), len(self.ids) - 1)
+        found = order[place]
+        return np.where(self.ids[found] == asked, found, -1)
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        return {value: place for place, value in enumerate(self.ids)}
+
+    @cached_property
+    def _order(self) -> NDArray[np.int64]:
+        return np.argsort(self.ids, kind="stable")
+
+
+def _describe(ids: IdArray) -> str:
+    """The kind of ids, as a message names it."""
+    if ids.dtype.kind != "O":
+        return "whole numbers"
+    first = next(iter(ids.flat), "")
+    return "strings" if isinstance(first, str) else "UUIDs"
+
+
+def join(ids: IdArray, more: IdArray) -> tuple[IdArray, NDArray[np.int64]]:
+    """All ids, first those of ``ids``; and where each of ``more`` is among them."""
+    place = IdIndex("ids", ids).known(more)
+    new = place < 0
+    place[new] = len(ids) + np.arange(int(new.sum()))
+    return np.concatenate([ids, more[new]]), place
+
+
+def whole_numbers_if_exact(ids: Iterable[str]) -> IdArray:
+    """Text ids as whole numbers if, and only if, nothing is lost ("007" stays text)."""
+    text = list(ids)
+    as_text = np.empty(len(text), dtype=object)
+    as_text[:] = text
+    try:
+        numbers = [int(value) for value in text]
+    except ValueError:
+        return as_text
+    same = all(str(number) == value for number, value in zip(numbers, text, strict=True))
+    if not same or (numbers and not -(2**63) <= min(numbers) <= max(numbers) < 2**63):
+        return as_text
+    return np.array(numbers, dtype=np.int64)
+
+
+def sort_ids(ids: IdArray, codes: NDArray[np.int32]) -> tuple[IdArray, NDArray[np.int32]]:
+    """Sort ids that are in order of appearance, and the codes that point to them."""
+    order = np.argsort(ids, kind="stable")
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return ids[order], rank[codes]

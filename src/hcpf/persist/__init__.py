@@ -1,0 +1,1 @@
+"""Models on disk: a folder of tensors, ids and a manifest, without any pickle."""

@@ -1,0 +1,143 @@
+"""A fitted model as what is stored, and back."""
+
+import hashlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from hcpf._types import Csr
+from hcpf.data.interactions import Interactions
+from hcpf.elements import Element, get
+from hcpf.errors import HcpfError, ModelError
+from hcpf.inference.fit import Check
+from hcpf.persist.folder import Stored, read_folder, write_folder
+from hcpf.posterior import FactorPosterior, Posterior
+from hcpf.priors import Priors
+
+_SIDES = ("users", "items")
+_PARTS = ("shape_", "mean_", "activity_a", "activity_b")
+
+
+def save(model: Any, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write a fitted HCPF to a folder."""
+    tensors = {
+        f"fit{j}.{side}.{part.rstrip('_')}": getattr(getattr(posterior, side), part)
+        for j, posterior in enumerate(model.posteriors_)
+        for side in _SIDES
+        for part in _PARTS
+    }
+    data: Interactions = model.interactions_
+    matrix = data.matrix
+    tensors |= {
+        "data.indptr": matrix.indptr, "data.indices": matrix.indices, "data.values": matrix.data,
+    }  # fmt: skip
+    about = {
+        "parameters": {name: _plain(value) for name, value in model.get_params(False).items()},
+        "element": _element_as_json(model.element_),
+        "priors": asdict(model.priors_),
+        "n_fits": len(model.posteriors_),
+        "shape": list(data.shape),
+        "data_fingerprint": fingerprint(matrix),
+        "interrupted": model.interrupted_,
+        "history": [asdict(check) for check in model.history_],
+    }
+    write_folder(
+        Path(path), Stored(about, tensors, model.users_, model.items_), overwrite=overwrite
+    )
+
+
+def load(kind: Any, path: str | Path, *, check: bool = True) -> Any:
+    """Read what ``save`` wrote, as an instance of ``kind``."""
+    stored = read_folder(Path(path), check=check)
+    try:
+        return _rebuild(kind, stored)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ModelError(
+            f"The model {path} cannot be loaded: its parts do not fit together "
+            f"({type(error).__name__}: {error})."
+        ) from None
+
+
+def _rebuild(kind: Any, stored: Stored) -> Any:
+    about, tensors = stored.about, stored.tensors
+    model = kind(**{name: _revive(value) for name, value in about["parameters"].items()})
+    shape = int(about["shape"][0]), int(about["shape"][1])
+    posteriors = [
+        Posterior(*(_side(tensors, f"fit{j}.{side}", size) for side, size in _sizes(shape)))
+        for j in range(int(about["n_fits"]))
+    ]
+    if not posteriors:
+        raise ModelError("The model holds no fit.")
+    parts = (tensors["data.values"], tensors["data.indices"], tensors["data.indptr"])
+    matrix: Any = sparse.csr_array(parts, shape=shape)
+    data = Interactions.from_matrix(matrix, users=stored.users, items=stored.items)
+    history = [Check(**check) for check in about["history"]]
+    model._set_fitted(
+        data, posteriors, _element_from_json(about["element"]), Priors(**about["priors"]),
+        history, bool(about["interrupted"]),
+    )  # fmt: skip
+    return model
+
+
+def _sizes(shape: tuple[int, int]) -> Any:
+    return zip(_SIDES, shape, strict=True)
+
+
+def _side(tensors: dict[str, np.ndarray], prefix: str, size: int) -> FactorPosterior:
+    parts = [tensors[f"{prefix}.{part.rstrip('_')}"] for part in _PARTS]
+    if parts[0].shape != parts[1].shape or parts[0].ndim != 2 or parts[0].shape[0] != size:
+        raise ModelError(f"The factors of {prefix} have the wrong shape.")
+    return FactorPosterior(*parts)
+
+
+def fingerprint(matrix: Csr) -> str:
+    """A short name of the data: equal for equal entries."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in (matrix.indptr, matrix.indices, matrix.data):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def _element_as_json(element: Element) -> dict[str, Any]:
+    known = get_known(element.name)
+    if known is not type(element):
+        raise ModelError(
+            f"{type(element).__name__} is not one of hcpf's elements, so it could not be loaded "
+            "again. Save the factors (posterior_) instead."
+        )
+    parameters = {name: np.asarray(value).tolist() for name, value in element.parameters.items()}
+    return {"element": element.name, "parameters": parameters}
+
+
+def get_known(name: str) -> type[Element] | None:
+    """The element class of that name, if there is one."""
+    try:
+        return get(name)
+    except HcpfError:
+        return None
+
+
+def _element_from_json(stored: dict[str, Any]) -> Element:
+    return get(stored["element"])(**stored["parameters"])
+
+
+def _plain(value: Any) -> Any:
+    """A parameter of HCPF as JSON."""
+    if isinstance(value, Element):
+        return _element_as_json(value)
+    if isinstance(value, Priors):
+        return {"priors": asdict(value)}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Path):
+        return str(value)
+    return value if isinstance(value, str | int | float | bool | None) else None
+
+
+def _revive(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Priors(**value["priors"]) if "priors" in value else _element_from_json(value)
+    return value

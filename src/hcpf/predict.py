@@ -1,0 +1,247 @@
+"""Predictions for pairs: rates, probabilities, responses and whole distributions."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcpf._progress import progress_bar
+from hcpf._types import FloatArray
+from hcpf.compound import CompoundPoisson
+from hcpf.data.ids import IdIndex
+from hcpf.data.interactions import Interactions
+from hcpf.elements import Element
+from hcpf.errors import InputError, NotFittedError
+from hcpf.inference.combine import Combined
+from hcpf.inference.fit import Check
+from hcpf.posterior import Posterior
+from hcpf.posterior_predictive import PosteriorPredictive
+from hcpf.priors import Priors
+from hcpf.recommendations import Recommendations
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BLOCK = 1 << 22  # pairs written at once
+
+
+class Predicting:
+    """What a fitted model knows, and its predictions for pairs."""
+
+    posteriors_: list[Posterior]
+    posterior_: Posterior
+    element_: Element
+    priors_: Priors
+    history_: list[Check]
+    n_iter_: int
+    interrupted_: bool
+    n_features_in_: int
+    interactions_: Interactions
+    users_: NDArray[Any]
+    items_: NDArray[Any]
+    _user_index: IdIndex
+    _item_index: IdIndex
+
+    def _set_fitted(
+        self,
+        data: Interactions,
+        posteriors: list[Posterior],
+        element: Element,
+        priors: Priors,
+        history: list[Check],
+        interrupted: bool,
+    ) -> None:
+        self.posteriors_, self.posterior_ = posteriors, posteriors[0]
+        self.element_, self.priors_ = element, priors
+        self.history_, self.interrupted_ = history, interrupted
+        self.n_iter_ = history[-1].iteration if history else 0
+        self.interactions_, self.n_features_in_ = data, data.n_items
+        self.users_, self.items_ = data.users, data.items
+        self._user_index = IdIndex("users", data.users)
+        self._item_index = IdIndex("items", data.items)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "posteriors_"):
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit first.")
+
+    def _pairs(self, users: Any, items: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Positions of pairs, users and items broadcast."""
+        self._check_fitted()
+        u, i = self._user_index.positions(users), self._item_index.positions(items)
+        try:
+            u, i = np.broadcast_arrays(u, i)
+        except ValueError:
+            raise InputError(
+                f"users of shape {u.shape} and items of shape {i.shape} do not make pairs: give "
+                "as many of each, or one of either."
+            ) from None
+        return u, i
+
+    def rate(self, users: Any, items: Any) -> FloatArray:
+        """Poisson rates of the pairs (users and items broadcast), averaged over the fits."""
+        u, i = self._pairs(users, items)
+        return Combined(self.posteriors_).rates(u.ravel(), i.ravel()).reshape(u.shape)
+
+    def predictive(
+        self, users: Any, items: Any, *, n_samples: int = 0, random_state: Any = None
+    ) -> CompoundPoisson | PosteriorPredictive:
+        """The whole predictive distribution of the pairs.
+
+        Parameters
+        ----------
+        users, items : ids
+            The pairs; users and items broadcast.
+        n_samples : int
+            0 takes the posterior mean of the rates. More draws that many factors from the
+            posterior and averages over them, so that intervals know how sure the model is.
+        random_state : int or Generator, optional
+            Seed of the draws.
+        """
+        if not n_samples:
+            return CompoundPoisson(self.rate(users, items), self.element_)
+        if isinstance(n_samples, bool) or not isinstance(n_samples, int) or n_samples < 0:
+            raise InputError(f"n_samples must be a whole number, 0 or more; got {n_samples!r}.")
+        u, i = self._pairs(users, items)
+        rng = np.random.default_rng(random_state)
+        rates = self._draw_rates(u.ravel(), i.ravel(), n_samples, rng)
+        return PosteriorPredictive(rates.reshape(n_samples, *u.shape), self.element_)
+
+    def _draw_rates(
+        self, u: NDArray[np.int64], i: NDArray[np.int64], size: int, rng: np.random.Generator
+    ) -> FloatArray:
+        some_users, u = np.unique(u, return_inverse=True)
+        some_items, i = np.unique(i, return_inverse=True)
+        rates = np.zeros((size, len(u)))
+        # Draws are shared out among the fits: each is one view of the factors.
+        for fit, posterior in enumerate(self.posteriors_):
+            chosen = range(fit, size, len(self.posteriors_))
+            for draw in chosen:
+                s = posterior.users.at(some_users).sample(1, rng)[0]
+                v = posterior.items.at(some_items).sample(1, rng)[0]
+                rates[draw] = np.einsum("jk,jk->j", s[u], v[i], dtype=np.float64)
+        return rates
+
+    def predict_proba(self, users: Any, items: Any) -> FloatArray:
+        """Probability that the pairs are observed."""
+        return CompoundPoisson(self.rate(users, items), self.element_).prob_observed
+
+    def predict(self, users: Any, items: Any) -> FloatArray:
+        """Expected response of the pairs if they are observed."""
+        return CompoundPoisson(self.rate(users, items), self.element_).mean_observed
+
+    def predict_expected(self, users: Any, items: Any) -> FloatArray:
+        """Expected total of the pairs, 0 for those that are not observed included."""
+        return CompoundPoisson(self.rate(users, items), self.element_).mean
+
+    def write_predictions(
+        self,
+        path: str | Path,
+        *,
+        users: Any = None,
+        items: Any = None,
+        overwrite: bool = False,
+        progress: bool | None = None,
+    ) -> int:
+        """Write the predictions of all users for all items to a Parquet file.
+
+        Users are taken a few at a time, so users x items is never held. Columns: user, item,
+        probability, response (if observed) and expected (total). For the best few of each user
+        only, see ``write_recommendations``.
+
+        Parameters
+        ----------
+        path
+            The file; it appears when it is complete.
+        users, items : ids, optional
+            Some of the users, some of the items; by default all.
+        overwrite : bool
+            Whether a file of that name may be replaced.
+        progress : bool, optional
+            Whether to show a progress bar; by default only in a terminal.
+
+        Returns
+        -------
+        int
+            The number of rows written.
+        """
+        self._check_fitted()
+        u = _some(self._user_index, users)
+        i = _some(self._item_index, items)
+        return write_parquet(path, self._all_pairs(u, i), len(u), overwrite, progress)
+
+    def _all_pairs(
+        self, u: NDArray[np.int64], i: NDArray[np.int64]
+    ) -> Iterator[tuple[Recommendations, int]]:
+        step = max(1, _BLOCK // max(len(i), 1))
+        for first in range(0, len(u), step):
+            some = u[first : first + step]
+            rate = Combined(self.posteriors_).rates(np.repeat(some, len(i)), np.tile(i, len(some)))
+            rank = np.zeros(len(rate), np.int64)
+            yield (
+                self._described(np.repeat(some, len(i)), np.tile(i, len(some)), rank, rate),
+                len(some),
+            )
+
+    def _described(
+        self,
+        u: NDArray[np.int64],
+        i: NDArray[np.int64],
+        rank: NDArray[np.int64],
+        rate: FloatArray,
+    ) -> Recommendations:
+        """Pairs by position with everything that follows from their rates."""
+        predictive = CompoundPoisson(rate, self.element_)
+        return Recommendations(
+            user=self.users_[u],
+            item=self.items_[i],
+            rank=rank,
+            probability=predictive.prob_observed,
+            response=predictive.mean_observed,
+            expected=predictive.mean,
+        )
+
+
+def _some(index: IdIndex, ids: Any) -> NDArray[np.int64]:
+    if ids is None:
+        return np.arange(len(index))
+    return np.atleast_1d(index.positions(ids))
+
+
+def write_parquet(
+    path: str | Path,
+    parts: Iterator[tuple[Recommendations, int]],
+    total: int,
+    overwrite: bool,
+    progress: bool | None,
+) -> int:
+    """Write parts to a Parquet file that appears when it is complete; returns its rows."""
+    from pyarrow import parquet
+
+    target = Path(path)
+    if target.exists() and not overwrite:
+        raise InputError(f"{target} exists already: pass overwrite=True to replace it.")
+    temporary = target.with_name(f".{target.name}.part")
+    rows, writer = 0, None
+    try:
+        with progress_bar(progress, "Writing", total) as advance:
+            for part, users in parts:
+                table: pa.Table = part.to_arrow()
+                if not part.rank.any():
+                    table = table.drop_columns(["rank"])
+                writer = writer or parquet.ParquetWriter(temporary, table.schema)
+                writer.write_table(table)
+                rows += len(part)
+                advance(users, f"{rows:,} rows")
+        if writer is None:
+            raise InputError("There is nothing to write: no user was given.")
+        writer.close()
+        temporary.replace(target)
+    except OSError as error:
+        raise InputError(f"{target} cannot be written: {error.strerror or error}.") from None
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+    return rows

@@ -1,0 +1,78 @@
+"""Ranking: the best items for users, and rows or columns with like profiles."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcpf._types import Csr
+from hcpf.inference import kernels
+
+_BLOCK = 1 << 24  # scores held at once
+
+Factors = NDArray[np.float32]
+
+
+def side_by_side(parts: list[Factors]) -> Factors:
+    """Factors of several fits as those of one: their product is the sum of the rates."""
+    return parts[0] if len(parts) == 1 else np.ascontiguousarray(np.concatenate(parts, axis=1))
+
+
+def best_items(
+    users: Factors,
+    items: Factors,
+    seen: Csr | None,
+    rows: NDArray[np.int64],
+    n: int,
+    denied: NDArray[np.bool_],
+) -> Iterator[tuple[slice, NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]]:
+    """Block by block: which of ``rows``, their best items, these items' rates, and how many.
+
+    Items that a row of ``seen`` stores are left out, as are those denied to all.
+    """
+    n = min(n, len(items))
+    step = max(1, _BLOCK // len(items))
+    nothing = np.zeros(0, np.int32)
+    for first in range(0, len(rows), step):
+        part = slice(first, min(first + step, len(rows)))
+        chosen = rows[part]
+        block = users[chosen] @ items.T
+        start = stop = np.zeros(len(chosen), np.int64)
+        index = nothing
+        if seen is not None:
+            start = seen.indptr[chosen].astype(np.int64)
+            stop = seen.indptr[chosen + 1].astype(np.int64)
+            index = seen.indices
+        scores = np.empty((len(chosen), n), np.float32)
+        places = np.empty((len(chosen), n), np.int32)
+        found = np.empty(len(chosen), np.int64)
+        kernels.best_columns(block, start, stop, index, denied, scores, places, found)
+        yield part, places, scores, found
+
+
+def profiles(mine: Factors, others: Factors) -> Factors:
+    """Vectors whose cosine is that of the whole rows of rates.
+
+    Row i of the rates is mine_i . others^T, so the product of two rows is mine_i G mine_j with
+    G = others^T others: no matter how the components are scaled, and across several fits.
+    """
+    gram = others.astype(np.float64).T @ others.astype(np.float64)
+    values, vectors = np.linalg.eigh(gram)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    out = mine.astype(np.float64) @ root
+    length = np.linalg.norm(out, axis=1, keepdims=True)
+    return (out / np.maximum(length, 1e-300)).astype(np.float32)
+
+
+def nearest(
+    vectors: Factors, rows: NDArray[np.int64], n: int
+) -> Iterator[tuple[slice, NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]]:
+    """The rows with the largest cosine to each of some rows, itself left out."""
+    import scipy.sparse as sparse
+
+    size = len(vectors)
+    own = sparse.csr_array(
+        (np.ones(size, np.float32), np.arange(size, dtype=np.int32), np.arange(size + 1)),
+        shape=(size, size),
+    )
+    return best_items(vectors, vectors, own, rows, n, np.zeros(size, np.bool_))
