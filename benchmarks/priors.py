@@ -16,7 +16,7 @@ from scipy import sparse
 
 import common
 from hcpf import HCPF, Interactions, Priors
-from hcpf.evaluate import scores, split
+from hcpf.evaluate import ranking, scores, split
 from hcpf.inference.recipes import likeliest_element
 from hcpf.priors import expected_count
 
@@ -56,7 +56,11 @@ def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
         row["passes"] = model.n_iter_
         for key in ("log_likelihood", "auc", "conditional_nonmissing"):
             row[key] = found[key].value
+        row["ndcg"] = ranking(model, parts, k=20).ndcg.value
         rows.append(row)
+        print(
+            {key: round(x, 4) if isinstance(x, float) else x for key, x in row.items()}, flush=True
+        )
     return rows
 
 
@@ -85,6 +89,7 @@ def main() -> None:
         {
             "data": "", "element": "", "priors": "", "passes": "d", "seconds": ".1f",
             "log_likelihood": ".4f", "auc": ".4f", "conditional_nonmissing": ".4f",
+            "ndcg": ".4f",
         },
     )  # fmt: skip
     ranks(rows)
@@ -98,7 +103,7 @@ def ranks(rows: list[dict[str, Any]]) -> None:
     names = list(dict.fromkeys(row["data"] for row in single))
     summary: list[dict[str, Any]] = []
     for label in labels:
-        gaps: dict[str, list[float]] = {"log_likelihood": [], "auc": []}
+        gaps: dict[str, list[float]] = {"log_likelihood": [], "auc": [], "ndcg": []}
         for key, found in gaps.items():
             for name in names:
                 here = {r["priors"]: r[key] for r in single if r["data"] == name}
@@ -111,10 +116,13 @@ def ranks(rows: list[dict[str, Any]]) -> None:
                 "likelihood gap %": 100 * float(np.mean(gaps["log_likelihood"])),
                 "best auc": sum(g == 0 for g in gaps["auc"]),
                 "auc gap %": 100 * float(np.mean(gaps["auc"])),
+                "best ndcg": sum(g == 0 for g in gaps["ndcg"]),
+                "ndcg gap %": 100 * float(np.mean(gaps["ndcg"])),
             }
         )
     columns = {"priors": "", "best likelihood": "d", "likelihood gap %": ".3f"}
-    common.table(summary, columns | {"best auc": "d", "auc gap %": ".3f"})
+    columns |= {"best auc": "d", "auc gap %": ".3f", "best ndcg": "d", "ndcg gap %": ".3f"}
+    common.table(summary, columns)
 
 
 if __name__ == "__main__":

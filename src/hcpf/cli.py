@@ -35,7 +35,7 @@ main = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-reproduce = typer.Typer(help="Compute the paper's figure anew.", no_args_is_help=True)
+reproduce = typer.Typer(help="Compute the paper's figure and tables anew.", no_args_is_help=True)
 main.add_typer(reproduce, name="reproduce")
 
 
@@ -77,6 +77,92 @@ def reproduce_figure1(
         raise InputError(f"cannot tell the image format of {output}: end its name in {endings}.")
     _prepare_file(output)
     _write_file(output, figure1.render(figure1.draw(), image_format))
+
+
+_Data = Annotated[
+    Path, typer.Option("--data", "-d", help="Folder of Parquet files of user, item, value.")
+]
+_Folder = Annotated[Path, typer.Option("--output", "-o", help="Folder for results and tables.")]
+_Components = Annotated[int, typer.Option("--components", "-K", help="Number of components.")]
+_Only = Annotated[list[str] | None, typer.Option("--only", help="A data set; may be repeated.")]
+_Seed = Annotated[int, typer.Option("--seed", help="Of the split and of the fits.")]
+
+
+def _reproduce_tables(
+    names: tuple[str, ...], data: Path, output: Path, components: int, only: Any, seed: int
+) -> None:
+    """Compute what is missing in output/results.csv, then write the tables from all of it."""
+    from hcpf.experiments import cells, tables
+
+    sets = cells.find_sets(data)
+    unknown = [name for name in only or () if name not in sets]
+    if unknown:
+        raise InputError(f"{unknown[0]} is not among the data sets found: {', '.join(sets)}.")
+    sets = {name: path for name, path in sets.items() if not only or name in only}
+    settings = cells.Settings(n_components=components, random_state=seed)
+    found = cells.run(sets, output / "results.csv", settings)
+    chosen = [cell for cell in found if cell.dataset in sets and cell.n_components == components]
+    for name in names:
+        target = output / f"{name}-K{components}.md"
+        _prepare_file(target)
+        text = tables.render(name, chosen)
+        typer.echo(text)
+        _write_file(target, text.encode())
+    failed = [cell for cell in chosen if cell.error]
+    for cell in failed:
+        where = f"{cell.dataset}, {cell.model} on {cell.trained_on}"
+        typer.echo(f"hcpf: failed: {where}: {cell.error}", err=True)
+    if failed:
+        raise typer.Exit(2)
+
+
+@reproduce.command("table3")
+def reproduce_table3(
+    data: _Data,
+    output: _Folder = Path("reproduction"),
+    components: _Components = 50,
+    only: _Only = None,
+    seed: _Seed = 0,
+) -> None:
+    """Table 3: test log likelihood of the full matrix. Stopped runs go on where they were."""
+    _reproduce_tables(("table3",), data, output, components, only, seed)
+
+
+@reproduce.command("table4")
+def reproduce_table4(
+    data: _Data,
+    output: _Folder = Path("reproduction"),
+    components: _Components = 50,
+    only: _Only = None,
+    seed: _Seed = 0,
+) -> None:
+    """Table 4: test log likelihood of observed entries. Stopped runs go on where they were."""
+    _reproduce_tables(("table4",), data, output, components, only, seed)
+
+
+@reproduce.command("table5")
+def reproduce_table5(
+    data: _Data,
+    output: _Folder = Path("reproduction"),
+    components: _Components = 50,
+    only: _Only = None,
+    seed: _Seed = 0,
+) -> None:
+    """Table 5: test AUC. Stopped runs go on where they were."""
+    _reproduce_tables(("table5",), data, output, components, only, seed)
+
+
+@reproduce.command("all")
+def reproduce_all(
+    data: _Data,
+    output: _Folder = Path("reproduction"),
+    components: _Components = 50,
+    only: _Only = None,
+    seed: _Seed = 0,
+) -> None:
+    """Tables 3, 4 and 5, and Figure 1. Stopped runs go on where they were."""
+    reproduce_figure1(output / "figure1.png")
+    _reproduce_tables(("table3", "table4", "table5"), data, output, components, only, seed)
 
 
 def _prepare_file(path: Path) -> None:

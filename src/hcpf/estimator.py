@@ -5,19 +5,25 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from hcpf._checks import flag
 from hcpf.data.canonical import Duplicates
 from hcpf.data.interactions import Interactions
 from hcpf.elements.base import Element
-from hcpf.errors import ParameterError
+from hcpf.errors import NotFittedError
 from hcpf.growing import Growing, as_interactions
 from hcpf.inference.entry import EntryOptions
 from hcpf.inference.options import FitOptions
 from hcpf.inference.session import FitPlan, Start, fit_all
 from hcpf.inference.svi import SviOptions
 from hcpf.persist import model as persist
+from hcpf.predict import as_path
 from hcpf.priors import Priors
+
+
+class _NotFittedError(NotFittedError, SklearnNotFittedError):
+    """The NotFittedError of hcpf and of scikit-learn, whichever a caller looks for."""
 
 
 class HCPF(Growing, BaseEstimator):
@@ -189,6 +195,10 @@ class HCPF(Growing, BaseEstimator):
         data = self._joined(X, duplicates)
         return self._train(data, self._plan(), Start(self._grown(data), self.element_))
 
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "posteriors_"):
+            raise _NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit first.")
+
     def _train(
         self,
         data: Interactions,
@@ -217,7 +227,7 @@ class HCPF(Growing, BaseEstimator):
         checksums. It is written so that a crash leaves the old model or the new one, whole.
         """
         self._check_fitted()
-        persist.save(self, path, overwrite=overwrite)
+        persist.save(self, as_path("path", path), overwrite=overwrite)
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = True) -> Self:
@@ -225,7 +235,7 @@ class HCPF(Growing, BaseEstimator):
 
         ``check=False`` skips the checksums (not the sizes) of large files.
         """
-        return persist.load(cls, path, check=check)
+        return persist.load(cls, as_path("path", path), check=check)
 
     def write_anndata(self, adata: Any, key: str = "hcpf") -> None:
         """Put the factors into ``adata.obsm["X_" + key]`` and ``adata.varm[key]``.
@@ -252,7 +262,9 @@ class HCPF(Growing, BaseEstimator):
             n_threads=self.n_threads,
             random_state=self.random_state,
             progress=self.progress,
-            checkpoint=_as_path(self.checkpoint),
+            checkpoint=(
+                None if self.checkpoint is None else as_path("checkpoint", self.checkpoint)
+            ),
             checkpoint_every=self.checkpoint_every,
             checkpoint_seconds=self.checkpoint_seconds,
         )
@@ -275,10 +287,3 @@ class HCPF(Growing, BaseEstimator):
             ),
             entry=EntryOptions(stratified=self.stratified, **given(tau=self.tau, xi=self.xi)),
         )
-
-
-def _as_path(checkpoint: str | Path | None) -> Path | None:
-    try:
-        return None if checkpoint is None else Path(checkpoint)
-    except TypeError:
-        raise ParameterError(f"checkpoint must be a path or None; got {checkpoint!r}.") from None

@@ -4,6 +4,7 @@ from copy import copy
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import FloatArray
@@ -152,8 +153,18 @@ class Growing(Recommending):
                     f"X has {data.shape[1]} columns, but {len(self.items_)} items are fitted. Give "
                     "Interactions, whose ids tell which are new."
                 )
-            data = Interactions(data.matrix, data.users, self.items_)
+            data = Interactions(data.matrix, self._new_users(data.n_users), self.items_)
         return joined(self.interactions_, data, duplicates)
+
+    def _new_users(self, size: int) -> NDArray[Any]:
+        """Ids for the rows of a matrix, which bring none: the whole numbers that come next."""
+        users = self.users_
+        if users.dtype.kind == "O" or int(users.max()) + size > np.iinfo(users.dtype).max:
+            raise InputError(
+                "The rows of a matrix are new users, numbered from the largest id on, but the "
+                "fitted ids leave no such numbers. Give Interactions, which have ids."
+            )
+        return np.arange(size, dtype=users.dtype) + users.max() + users.dtype.type(1)
 
     def score(self, X: Any, y: None = None) -> float:
         """Log likelihood of held-out entries of new users, on average.

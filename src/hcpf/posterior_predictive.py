@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from hcpf._checks import whole
 from hcpf._quantile import invert_cdf
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.compound import CompoundPoisson
@@ -45,46 +46,64 @@ class _Average:
 
     def log_density(self, y: ArrayLike) -> FloatArray:
         """Log density of observing the value ``y``."""
-        log = self._parts.log_density(y)
-        return np.asarray(special.logsumexp(log, axis=0, b=self._weights))
+        parts, weights = self._beside(as_float_array(y, "y"))
+        return np.asarray(special.logsumexp(parts.log_density(y), axis=0, b=weights))
 
     def cdf(self, y: ArrayLike) -> FloatArray:
         """Probability of a value of at most ``y``."""
-        return np.sum(self._weights * self._parts.cdf(y), axis=0)
+        parts, weights = self._beside(as_float_array(y, "y"))
+        return np.sum(weights * parts.cdf(y), axis=0)
+
+    def _beside(self, y: FloatArray) -> tuple[Any, FloatArray]:
+        """Parts and weights with the draws before every dimension of ``y`` and of the pairs."""
+        self._shape_with(y.shape)
+        lead = (slice(None), *(None,) * (y.ndim - len(self.shape)))
+        return type(self._parts)(self._parts.rate[lead], self.element), self._weights[lead]
+
+    def _shape_with(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        try:
+            return np.broadcast_shapes(shape, self.shape)
+        except ValueError:
+            raise InputError(
+                f"Values of shape {shape} do not go with pairs of shape {self.shape}."
+            ) from None
 
     def quantile(self, q: ArrayLike) -> FloatArray:
         """The smallest value whose cdf is at least ``q``, for 0 < q < 1."""
         levels = as_float_array(q, "q")
         if not np.all((levels > 0) & (levels < 1)):
             raise InputError(f"quantile: q must lie strictly between 0 and 1, got {q!r}.")
-        levels = np.broadcast_to(levels, self.shape).ravel()
-        draws = len(self._weights)
-        rates = self._parts.rate.reshape(draws, -1)
-        weights = self._weights.reshape(draws, -1)
-        kind = type(self._parts)
+        shape = self._shape_with(levels.shape)
+        parts, weights = self._beside(levels)
+        full = (len(weights), *shape)
+        rates = np.broadcast_to(parts.rate, full).reshape(len(weights), -1)
+        weights = np.broadcast_to(weights, full).reshape(len(weights), -1)
+        kind = type(parts)
 
         def cdf(y: FloatArray, index: Any) -> FloatArray:
             return np.sum(weights[:, index] * kind(rates[:, index], self.element).cdf(y), axis=0)
 
         found = invert_cdf(
             cdf,
-            levels,
-            mean=self.mean.ravel(),
-            spread=np.sqrt(self.variance).ravel(),
+            np.broadcast_to(levels, shape).ravel(),
+            mean=np.broadcast_to(self.mean, shape).ravel(),
+            spread=np.broadcast_to(np.sqrt(self.variance), shape).ravel(),
             discrete=self.element.support.discrete,
         )
-        return found.reshape(self.shape)
+        return found.reshape(shape)
 
     def interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """The equal-tailed interval that holds a share ``level`` of the distribution."""
-        if not 0 < level < 1:
+        share = as_float_array(level, "level")
+        if share.ndim or not 0 < share < 1:
             raise InputError(f"interval: level must lie strictly between 0 and 1, got {level!r}.")
-        tail = 0.5 * (1.0 - level)
+        tail = 0.5 * (1.0 - float(share))
         return self.quantile(tail), self.quantile(1.0 - tail)
 
     def sample(self, size: int = 1, *, rng: np.random.Generator) -> FloatArray:
         """Draw values; ``size`` comes before the shape of the pairs."""
         check_rng(rng)
+        size = whole("size", size, least=0)
         draws = len(self._weights)
         weights = self._weights.reshape(draws, -1)
         rates = self._parts.rate.reshape(draws, -1)

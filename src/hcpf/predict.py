@@ -1,5 +1,6 @@
 """Predictions for pairs: rates, probabilities, responses and whole distributions."""
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -8,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hcpf._checks import whole
 from hcpf._progress import progress_bar
 from hcpf._types import FloatArray
 from hcpf.compound import CompoundPoisson
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.elements import Element
-from hcpf.errors import InputError, NotFittedError
+from hcpf.errors import InputError, ParameterError
 from hcpf.inference.combine import Combined
 from hcpf.inference.fit import Check
 from hcpf.posterior import Posterior
@@ -64,8 +66,8 @@ class Predicting:
         self._item_index = IdIndex("items", data.items)
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "posteriors_"):
-            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit first.")
+        """Raise a NotFittedError before ``fit``; the estimator knows scikit-learn's."""
+        raise NotImplementedError
 
     def _pairs(self, users: Any, items: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Positions of pairs, users and items broadcast."""
@@ -100,14 +102,12 @@ class Predicting:
         random_state : int or Generator, optional
             Seed of the draws.
         """
-        if not n_samples:
+        size, rng = whole("n_samples", n_samples, least=0), _generator(random_state)
+        if size == 0:
             return CompoundPoisson(self.rate(users, items), self.element_)
-        if isinstance(n_samples, bool) or not isinstance(n_samples, int) or n_samples < 0:
-            raise InputError(f"n_samples must be a whole number, 0 or more; got {n_samples!r}.")
         u, i = self._pairs(users, items)
-        rng = np.random.default_rng(random_state)
-        rates = self._draw_rates(u.ravel(), i.ravel(), n_samples, rng)
-        return PosteriorPredictive(rates.reshape(n_samples, *u.shape), self.element_)
+        rates = self._draw_rates(u.ravel(), i.ravel(), size, rng)
+        return PosteriorPredictive(rates.reshape(size, *u.shape), self.element_)
 
     def _draw_rates(
         self, u: NDArray[np.int64], i: NDArray[np.int64], size: int, rng: np.random.Generator
@@ -168,9 +168,10 @@ class Predicting:
             The number of rows written.
         """
         self._check_fitted()
-        u = _some(self._user_index, users)
-        i = _some(self._item_index, items)
-        return write_parquet(path, self._all_pairs(u, i), len(u), overwrite, progress)
+        u = np.arange(len(self.users_)) if users is None else listed(self._user_index, users)
+        i = np.arange(len(self.items_)) if items is None else listed(self._item_index, items)
+        parts = self._all_pairs(u, i)
+        return write_parquet(path, parts, len(u), overwrite, progress, leave_out="rank")
 
     def _all_pairs(
         self, u: NDArray[np.int64], i: NDArray[np.int64]
@@ -204,10 +205,34 @@ class Predicting:
         )
 
 
-def _some(index: IdIndex, ids: Any) -> NDArray[np.int64]:
-    if ids is None:
-        return np.arange(len(index))
-    return np.atleast_1d(index.positions(ids))
+def _generator(random_state: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"random_state must be an int, a Generator or None; got {random_state!r} ({error})."
+        ) from None
+
+
+def as_path(name: str, value: Any) -> Path:
+    """Return ``value`` as a path, or raise a ParameterError."""
+    try:
+        path = Path(value)
+    except TypeError:
+        path = None
+    if path is None or "\0" in str(path):
+        raise ParameterError(f"{name} must be a path; got {value!r}.")
+    return path
+
+
+def listed(index: IdIndex, ids: Any) -> NDArray[np.int64]:
+    """Positions of one id, or of a list of them."""
+    found = np.atleast_1d(index.positions(ids))
+    if found.ndim > 1:
+        raise InputError(
+            f"{index.name} must be an id or a list of ids, but their shape is {found.shape}."
+        )
+    return found
 
 
 def write_parquet(
@@ -216,12 +241,13 @@ def write_parquet(
     total: int,
     overwrite: bool,
     progress: bool | None,
+    leave_out: str | None = None,
 ) -> int:
     """Write parts to a Parquet file that appears when it is complete; returns its rows."""
     from pyarrow import parquet
 
-    target = Path(path)
-    if target.exists() and not overwrite:
+    target = as_path("path", path)
+    if os.path.lexists(target) and not overwrite:
         raise InputError(f"{target} exists already: pass overwrite=True to replace it.")
     temporary = target.with_name(f".{target.name}.part")
     rows, writer = 0, None
@@ -229,8 +255,8 @@ def write_parquet(
         with progress_bar(progress, "Writing", total) as advance:
             for part, users in parts:
                 table: pa.Table = part.to_arrow()
-                if not part.rank.any():
-                    table = table.drop_columns(["rank"])
+                if leave_out is not None:
+                    table = table.drop_columns([leave_out])
                 writer = writer or parquet.ParquetWriter(temporary, table.schema)
                 writer.write_table(table)
                 rows += len(part)
@@ -242,6 +268,9 @@ def write_parquet(
     except OSError as error:
         raise InputError(f"{target} cannot be written: {error.strerror or error}.") from None
     finally:
+        if writer is not None:
+            with suppress(OSError):  # a second time does no harm
+                writer.close()
         with suppress(OSError):
             temporary.unlink()
     return rows

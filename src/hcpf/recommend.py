@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcpf._checks import one_of, whole
+from hcpf._checks import flag, one_of, whole
 from hcpf._types import FloatArray
 from hcpf.data.ids import IdIndex
+from hcpf.errors import InputError
 from hcpf.inference.explain import contributions
-from hcpf.predict import Predicting, write_parquet
+from hcpf.predict import Predicting, listed, write_parquet
 from hcpf.ranking import Factors, best_items, nearest, profiles, side_by_side
 from hcpf.recommendations import Explanation, Neighbours, Recommendations
 
@@ -53,7 +54,7 @@ class Recommending(Predicting):
             One row for each, with probability, response and expected total.
         """
         self._check_fitted()
-        rows = np.atleast_1d(self._user_index.positions(users))
+        rows = listed(self._user_index, users)
         parts = [part for part, _ in self._best(rows, n, by, exclude_seen, among, deny)]
         if not parts:
             empty = np.zeros(0, np.int64)
@@ -79,7 +80,7 @@ class Recommending(Predicting):
         self._check_fitted()
         rows = np.arange(len(self.users_))
         if users is not None:
-            rows = np.atleast_1d(self._user_index.positions(users))
+            rows = listed(self._user_index, users)
         parts = self._best(rows, n, by, exclude_seen, among, deny)
         return write_parquet(path, parts, len(rows), overwrite, progress)
 
@@ -90,7 +91,7 @@ class Recommending(Predicting):
         # With one element for all pairs every criterion grows with the rate, or falls with it.
         sign = -1.0 if one_of("by", by, BY) != "probability" and self._mean < 0 else 1.0
         denied = self._denied(among, deny)
-        seen = self.interactions_.matrix if exclude_seen else None
+        seen = self.interactions_.matrix if flag("exclude_seen", exclude_seen) else None
         users, items = self._factors(users=True), np.float32(sign) * self._factors(users=False)
         blocks = best_items(users, items, seen, rows, n, denied)
         for part, places, scores, found in blocks:
@@ -141,7 +142,7 @@ class Recommending(Predicting):
         The parts add up to the rate: one for each of the user's items, largest first, and what
         the prior gives (or, before convergence, what is not accounted for) at the end.
         """
-        u, i = (int(np.asarray(place)) for place in self._pairs(user, item))
+        u, i = self._one_pair(user, item)
         own, values = self._own_entries(u)
         entries, prior = np.zeros(len(own)), 0.0
         for posterior in self.posteriors_:
@@ -156,9 +157,15 @@ class Recommending(Predicting):
 
     def explain_components(self, user: Any, item: Any) -> FloatArray:
         """The part of the rate of a pair that each component accounts for, fits x K."""
-        u, i = (int(np.asarray(place)) for place in self._pairs(user, item))
+        u, i = self._one_pair(user, item)
         parts = [fit.users.mean_[u] * fit.items.mean_[i] for fit in self.posteriors_]
         return np.asarray(parts, dtype=np.float64) / len(parts)
+
+    def _one_pair(self, user: Any, item: Any) -> tuple[int, int]:
+        u, i = self._pairs(user, item)
+        if u.ndim:
+            raise InputError("explain takes one user and one item, not lists of them.")
+        return int(u), int(i)
 
     def _own_entries(self, u: int) -> tuple[NDArray[np.int64], FloatArray]:
         matrix = self.interactions_.matrix
@@ -169,10 +176,8 @@ class Recommending(Predicting):
 
 
 def _neighbours(index: IdIndex, vectors: Factors, ids: Any, n: int) -> Neighbours:
-    rows = np.atleast_1d(index.positions(ids))
-    of: list[NDArray[Any]] = []
-    near: list[NDArray[Any]] = []
-    cosine: list[FloatArray] = []
+    rows = listed(index, ids)
+    of, near, cosine = [index.ids[:0]], [index.ids[:0]], [np.zeros(0)]
     for part, places, scores, found in nearest(vectors, rows, whole("n", n)):
         valid = np.arange(places.shape[1]) < found[:, None]
         of.append(index.ids[np.broadcast_to(rows[part][:, None], valid.shape)[valid]])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
 from hcpf.data.canonical import IdArray, plain
+from hcpf.data.ids import as_ids
 from hcpf.errors import InputError, MissingDependencyError
 
 _SHOWN = 20
@@ -37,8 +38,11 @@ class _Columns:
         """A ``pyarrow.Table``."""
         import pyarrow as pa
 
-        columns = self.columns().items()
-        return pa.table({name: pa.array(_arrow_ready(column)) for name, column in columns})
+        columns: dict[str, Any] = {}
+        for name, column in self.columns().items():
+            text = column.dtype.kind == "O"  # strings, or UUIDs
+            columns[name] = pa.array(map(str, column), pa.string()) if text else pa.array(column)
+        return pa.table(columns)
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """A data frame of pandas, polars or pyarrow."""
@@ -69,12 +73,6 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _arrow_ready(column: NDArray[Any]) -> Any:
-    if column.dtype.kind == "O" and len(column) and not isinstance(column[0], str):
-        return [str(value) for value in column]  # UUIDs
-    return column
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Recommendations(_Columns):
     """Items for users, best first; one row for each.
@@ -99,6 +97,8 @@ class Recommendations(_Columns):
 
     def of(self, user: Any) -> "Recommendations":
         """The rows of one user."""
+        if as_ids("user", user).ndim:
+            raise InputError("of takes one user, not a list of them.")
         return self.select(np.flatnonzero(self.user == user))
 
 

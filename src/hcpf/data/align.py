@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import Csr
-from hcpf.data.canonical import CsrArray, Duplicates
+from hcpf.data.canonical import CsrArray, Duplicates, plain
 from hcpf.data.ids import IdIndex, join
 from hcpf.data.interactions import Interactions
 from hcpf.errors import InputError
@@ -51,9 +51,10 @@ def _places(
     place = known.known(ids)
     strange = np.intersect1d(np.flatnonzero(place < 0), used)
     if len(strange):
+        first = plain(ids[strange[0]])
         raise InputError(
-            f"The {what} {ids[strange[0]]!r} was not among those fitted ({len(strange)} such "
-            f"{what}s). Leave them out, or use partial_fit to learn them."
+            f"The {what} {first!r} was not among those fitted ({len(strange)} such {what}s). "
+            "Leave them out, or use partial_fit to learn them."
         )
     return place
 

@@ -48,21 +48,30 @@ def to_canonical(source: Any, duplicates: Duplicates, users: IdArray, items: IdA
 
     Arrays that already have the right form are used in place.
     """
-    if duplicates not in get_args(Duplicates):
+    if not isinstance(duplicates, str) or duplicates not in get_args(Duplicates):
         known = ", ".join(map(repr, get_args(Duplicates)))
         raise InputError(f"duplicates must be one of {known}, got {duplicates!r}.")
-    matrix = _to_sorted_csr(source)
+    with np.errstate(over="ignore"):  # a value too large for float64 becomes inf, refused below
+        matrix = _to_sorted_csr(source)
+    _check_finite(
+        matrix, users, items, "Leave missing entries out (in a dense array: set them to 0)."
+    )
+    if matrix.has_canonical_format:
+        return matrix
+    with np.errstate(over="ignore"):
+        merged = _merge_duplicates(matrix, duplicates, users, items)
+    _check_finite(merged, users, items, "It is the sum of duplicates: scale the values down.")
+    return merged
+
+
+def _check_finite(matrix: CsrArray, users: IdArray, items: IdArray, advice: str) -> None:
     finite = np.isfinite(matrix.data)
     if not finite.all():
         place = int(np.argmin(finite))
         raise InputError(
             f"{_pair(matrix, place, users, items)} has the value {matrix.data[place]:g}; values "
-            "must be finite. Leave missing entries out (in a dense array: set them to 0)."
+            f"must be finite. {advice}"
         )
-    del finite
-    if matrix.has_canonical_format:
-        return matrix
-    return _merge_duplicates(matrix, duplicates, users, items)
 
 
 def _dense(X: Any) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from hcpf.data.canonical import IdArray, plain
-from hcpf.data.ids import sort_ids, whole_numbers_if_exact
+from hcpf.data.ids import narrowest_type, sort_ids, whole_numbers_if_exact
 from hcpf.errors import InputError
 
 ArrowArray = Any
@@ -37,8 +37,16 @@ class IdColumn:
     _kind: str = ""
     _rows: int = 0
 
+    def start_file(self) -> None:
+        """Count the rows that messages name from 0 again."""
+        self._rows = 0
+
     def add(self, column: ArrowArray) -> None:
         """Take in the next ids."""
+        if not len(column):  # it may have no type either
+            return
+        if pa.types.is_dictionary(column.type):  # which can hide a null among its categories
+            column = column.cast(column.type.value_type)
         if column.null_count:
             row = self._rows + int(pc.index(column.is_null(), True).as_py())
             raise InputError(
@@ -51,7 +59,10 @@ class IdColumn:
         self._kind = kind
         encoded = pc.dictionary_encode(plain_column)
         known = self._known
-        ids = encoded.dictionary.to_pylist()
+        try:
+            ids = encoded.dictionary.to_pylist()
+        except UnicodeDecodeError:  # Arrow takes it on trust that text is UTF-8
+            raise InputError(f"Column {self.name!r} holds text that is not UTF-8.") from None
         code = np.fromiter((known.setdefault(i, len(known)) for i in ids), np.int32, len(ids))
         if len(known) >= _MOST_IDS:
             raise InputError(f"Column {self.name!r} has more than {_MOST_IDS} distinct ids.")
@@ -68,7 +79,12 @@ class IdColumn:
 
     def _as_array(self, values: list[Any]) -> IdArray:
         if self._kind == _INTEGER_TEXT:
-            dtype = np.uint64 if values and max(values) > np.iinfo(np.int64).max else np.int64
+            dtype = narrowest_type(values)
+            if dtype is None:
+                raise InputError(
+                    f"Column {self.name!r}: the ids {min(values)} and {max(values)} do not fit in "
+                    "one 64-bit type. Turn such ids into strings."
+                )
             return np.array(values, dtype=dtype)
         if self._kind == "UUIDs":
             values = [uuid.UUID(bytes=value) for value in values]
@@ -82,8 +98,6 @@ class IdColumn:
 def _readable(column: ArrowArray, name: str) -> tuple[ArrowArray, str]:
     """Cast the many ways Arrow stores ids to one for each kind."""
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _readable(column.cast(kind.value_type), name)
     if isinstance(kind, pa.UuidType):
         return column.storage, "UUIDs"
     if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16:
@@ -106,10 +120,16 @@ class ResponseColumn:
     _parts: list[NDArray[np.float64]] = field(default_factory=list)
     _rows: int = 0
 
+    def start_file(self) -> None:
+        """Count the rows that messages name from 0 again."""
+        self._rows = 0
+
     def add(self, column: ArrowArray, rows: int) -> None:
         """Take in the next responses; without a column, every row counts 1."""
         if column is None:
             self._parts.append(np.ones(rows))
+            return
+        if not rows:
             return
         if column.null_count:
             row = self._rows + int(pc.index(column.is_null(), True).as_py())

@@ -1,7 +1,8 @@
 """Reading data frames of any kind, and arrays of ids."""
 
+import operator
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import narwhals as nw
@@ -18,37 +19,60 @@ Column = str | int
 
 def triples_from_frame(frame: Any, user: Column, item: Column, response: Column | None) -> Triples:
     """Read three columns of a pandas, polars, Arrow or other data frame."""
+    native = _as_frame(frame)
+    names = _guarded(lambda: list(native.collect_schema().names()))
+    wanted = choose_columns(names, user, item, response)
+    eager = native
+    if isinstance(native, nw.LazyFrame):
+        needed = [name for name in wanted if name is not None]
+        eager = _guarded(lambda: native.select(needed).collect())
+    users, items = IdColumn(wanted[0]), IdColumn(wanted[1])
+    values = ResponseColumn(wanted[2])
+    for ids in (users, items):
+        for chunk in _chunks(_series(ids.name, eager.get_column(ids.name))):
+            ids.add(chunk)
+    if wanted[2] is None:
+        values.add(None, len(eager))
+    else:
+        for chunk in _chunks(_series(wanted[2], eager.get_column(wanted[2]))):
+            values.add(chunk, len(chunk))
+    return Triples.gather(users, items, values)
+
+
+def _as_frame(frame: Any) -> Any:
+    """The frame as narwhals wraps it."""
+    if isinstance(frame, pa.RecordBatch):
+        frame = pa.Table.from_batches([frame])
     try:
-        native = nw.from_native(frame)
+        return nw.from_native(frame)
     except TypeError:
         raise InputError(
             f"A data frame (pandas, polars, Arrow, ...) is needed, got {type(frame).__name__}. "
             "For a matrix use from_matrix, for arrays of ids from_arrays."
         ) from None
-    names = list(native.collect_schema().names())
-    wanted = choose_columns(names, user, item, response)
-    table = native.select([name for name in wanted if name is not None])
-    eager = table.collect() if isinstance(table, nw.LazyFrame) else table
-    users, items = IdColumn(wanted[0]), IdColumn(wanted[1])
-    values = ResponseColumn(wanted[2])
-    for column, sink in ((users, wanted[0]), (items, wanted[1])):
-        for chunk in _arrow_chunks(eager[sink], sink):
-            column.add(chunk)
-    if wanted[2] is None:
-        values.add(None, len(eager))
-    else:
-        for chunk in _arrow_chunks(eager[wanted[2]], wanted[2]):
-            values.add(chunk, len(chunk))
-    return Triples.gather(users, items, values)
+    except nw.exceptions.NarwhalsError as error:  # two columns of one name
+        raise InputError(f"The data frame cannot be read: {_one_line(error)}.") from None
+
+
+def _guarded(step: Callable[[], Any]) -> Any:
+    """Do what may fail in ways of its own in each library, such as a lazy frame's query."""
+    try:
+        return step()
+    except Exception as error:
+        raise InputError(f"The data frame cannot be read: {_one_line(error)}.") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def triples_from_arrays(users: Any, items: Any, values: Any | None) -> Triples:
     """Read parallel arrays of user ids, item ids and responses."""
-    ids = [_arrow(name, column) for name, column in (("users", users), ("items", items))]
+    ids = [_array(name, column) for name, column in (("users", users), ("items", items))]
     lengths = {"users": len(ids[0]), "items": len(ids[1])}
     responses = None
     if values is not None:
-        responses = _arrow("values", values)
+        responses = _array("values", values)
         lengths["values"] = len(responses)
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{count} {name}" for name, count in lengths.items())
@@ -64,50 +88,80 @@ def choose_columns(
     names: list[str], user: Column, item: Column, response: Column | None
 ) -> tuple[str, str, str | None]:
     """The names of the columns asked for, or an InputError that lists those there are."""
-    found: list[str | None] = []
-    for role, column in (("user", user), ("item", item), ("response", response)):
-        if column is None:
-            found.append(None)
-        elif isinstance(column, int):
-            if not 0 <= column < len(names):
-                raise InputError(f"{role}={column}: there are {len(names)} columns, from 0.")
-            found.append(names[column])
-        elif names.count(column) != 1:
-            problem = "is there more than once" if column in names else "is not there"
-            raise InputError(f"{role}={column!r}: that column {problem}. Columns: {names}.")
-        else:
-            found.append(column)
-    given = [name for name in found if name is not None]
-    if len(set(given)) < len(given):
+    places = [
+        _place(names, role, column)
+        for role, column in (("user", user), ("item", item), ("response", response))
+        if column is not None or role != "response"
+    ]
+    given = [names[place] for place in places]
+    if len(set(places)) < len(places):
         raise InputError(f"user, item and response must be different columns; got {given}.")
-    return found[0], found[1], found[2]  # pyright: ignore[reportReturnType]
+    return given[0], given[1], None if response is None else given[2]
 
 
-def _arrow_chunks(series: Any, name: str) -> Iterable[ArrowArray]:
-    """A narwhals series as Arrow arrays."""
-    try:
-        column: Any = series.to_arrow()
-    except (pa.ArrowException, TypeError):
-        return [_objects(name, series.to_list())]
+def _place(names: list[str], role: str, column: Any) -> int:
+    """Where a column is, provided that its name belongs to it alone."""
+    if isinstance(column, str):
+        if column not in names:
+            raise InputError(f"{role}={column!r}: that column is not there. Columns: {names}.")
+        place = names.index(column)
+    else:
+        place = _whole_number(role, column)
+        if not 0 <= place < len(names):
+            raise InputError(f"{role}={place}: there are {len(names)} columns, from 0: {names}.")
+    if names.count(names[place]) > 1:  # readers ask for columns by name
+        raise InputError(
+            f"{role}={column!r}: the column {names[place]!r} is there more than once. "
+            f"Columns: {names}."
+        )
+    return place
+
+
+def _whole_number(role: str, column: Any) -> int:
+    if not isinstance(column, bool):
+        try:
+            return operator.index(column)
+        except TypeError:
+            pass
+    raise InputError(f"{role} must be a column's name or its place, got {column!r}.")
+
+
+def _series(name: str, series: Any) -> ArrowArray:
+    """A narwhals series as an Arrow array, which may be in chunks."""
+    # polars would hand out a column of Python objects as their addresses.
+    if series.dtype != nw.Object:
+        try:
+            return series.to_arrow()
+        except (pa.ArrowException, TypeError, ValueError):
+            pass  # the Python objects themselves may do, or give a better message
+    return _objects(name, series.to_list())
+
+
+def _chunks(column: ArrowArray) -> Iterable[ArrowArray]:
     return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
-def _arrow(name: str, values: Any) -> ArrowArray:
+def _array(name: str, values: Any) -> ArrowArray:
     """Any sequence as one Arrow array."""
-    if isinstance(values, pa.ChunkedArray):
-        return values.combine_chunks()
     if isinstance(values, pa.Array):
         return values
+    # Neither order nor, in a text, ids: list() would take them all the same.
+    if isinstance(values, str | bytes | set | frozenset | dict):
+        raise InputError(f"{name} must be a sequence, got {type(values).__name__}.")
+    series: Any = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        column = _series(name, series)
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
+        values = np.asarray(values)
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise InputError(f"{name} must have one dimension, but its shape is {values.shape}.")
         if values.dtype.kind in "UT":
             values = values.astype(object)
         if values.dtype.kind != "O":
-            try:
-                return pa.array(values)
+            try:  # Arrow has one order of bytes, that of the machine
+                return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))
             except pa.ArrowException as error:
                 raise InputError(f"{name}: {error}.") from None
     try:
@@ -121,9 +175,12 @@ def _objects(name: str, values: list[Any]) -> ArrowArray:
     if values and all(isinstance(value, uuid.UUID) for value in values):
         return pa.array([value.bytes for value in values], pa.binary(16))
     try:
-        return pa.array(values)
-    except (pa.ArrowException, TypeError, OverflowError) as error:
+        try:
+            return pa.array(values, from_pandas=True)  # NaN among strings is a missing one
+        except OverflowError:  # Arrow itself thinks of int64 only
+            return pa.array(values, pa.uint64())
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"Column {name!r} cannot be read: {error}. Ids must be strings, whole numbers or "
-            "UUIDs, all of one kind, and responses numbers."
+            f"Column {name!r} cannot be read: {_one_line(error)}. Ids must be strings, whole "
+            "numbers or UUIDs, all of one kind, and responses numbers."
         ) from None

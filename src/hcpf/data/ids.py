@@ -70,14 +70,17 @@ def _from_sequence(name: str, ids: Any) -> IdArray:
         out = np.empty((), dtype=object)
         out[()] = plain(ids)
         return out
+    if isinstance(ids, set | frozenset | dict):
+        raise InputError(f"{name}: ids must come in an order, but a {type(ids).__name__} has none.")
     if hasattr(ids, "to_numpy"):
-        return np.asarray(ids.to_numpy())
+        return np.asarray(ids)
     try:
         array = np.array(list(ids), dtype=object)
     except (TypeError, ValueError):
         raise InputError(f"{name}: ids must be {_KINDS}, got {type(ids).__name__}.") from None
     plainly = np.empty(array.shape, dtype=object)
-    plainly.flat = [plain(value) for value in array.flat]
+    for place, value in enumerate(array.flat):
+        plainly.flat[place] = plain(value)
     return plainly
 
 
@@ -140,7 +143,10 @@ class IdIndex:
         if not len(self.ids):
             return np.full(asked.shape, -1, dtype=np.int64)
         order = self._order
-        place = np.minimum(np.searchsorted(self.ids, asked, sorter=order), len(self.ids) - 1)
+        # NumPy would compare int64 and uint64 as float64, which cannot tell large ids apart. An id
+        # that the cast changes is found not to be there when compared below, which is exact.
+        alike = asked.astype(self.ids.dtype, copy=False)
+        place = np.minimum(np.searchsorted(self.ids, alike, sorter=order), len(self.ids) - 1)
         found = order[place]
         return np.where(self.ids[found] == asked, found, -1)
 
@@ -166,7 +172,21 @@ def join(ids: IdArray, more: IdArray) -> tuple[IdArray, NDArray[np.int64]]:
     place = IdIndex("ids", ids).known(more)
     new = place < 0
     place[new] = len(ids) + np.arange(int(new.sum()))
-    return np.concatenate([ids, more[new]]), place
+    return np.concatenate(_of_one_type(ids, more[new])), place
+
+
+def _of_one_type(ids: IdArray, more: IdArray) -> tuple[IdArray, IdArray]:
+    """Both as the type that holds all of them; int64 and uint64 would become float64."""
+    if ids.dtype == more.dtype:
+        return ids, more
+    for dtype in (np.int64, np.uint64):
+        first, second = ids.astype(dtype), more.astype(dtype)
+        if np.array_equal(first, ids) and np.array_equal(second, more):
+            return first, second
+    raise InputError(
+        f"The ids {plain(min(ids.min(), more.min()))} and {plain(max(ids.max(), more.max()))} do "
+        "not fit in one 64-bit type. Turn such ids into strings."
+    )
 
 
 def whole_numbers_if_exact(ids: Iterable[str]) -> IdArray:
@@ -179,9 +199,18 @@ def whole_numbers_if_exact(ids: Iterable[str]) -> IdArray:
     except ValueError:
         return as_text
     same = all(str(number) == value for number, value in zip(numbers, text, strict=True))
-    if not same or (numbers and not -(2**63) <= min(numbers) <= max(numbers) < 2**63):
-        return as_text
-    return np.array(numbers, dtype=np.int64)
+    dtype = narrowest_type(numbers)
+    return as_text if dtype is None or not same else np.array(numbers, dtype=dtype)
+
+
+def narrowest_type(numbers: Sequence[int]) -> type[np.int64] | type[np.uint64] | None:
+    """The type that holds all the whole numbers: int64, else uint64, else none."""
+    least, greatest = min(numbers, default=0), max(numbers, default=0)
+    for dtype in (np.int64, np.uint64):
+        limits = np.iinfo(dtype)
+        if limits.min <= least and greatest <= limits.max:
+            return dtype
+    return None
 
 
 def sort_ids(ids: IdArray, codes: NDArray[np.int32]) -> tuple[IdArray, NDArray[np.int32]]:

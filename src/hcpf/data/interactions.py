@@ -114,8 +114,8 @@ class Interactions:
         frame : pandas, polars or Arrow data frame, or any other that narwhals knows
             Lazy frames are collected, the columns asked for only.
         user, item, response : str or int
-            Columns by name, or by place from 0. Ids are strings, whole numbers or UUIDs. Without
-            a response every pair counts 1.
+            Columns by name, or by place from 0: a whole number is always a place. Ids are
+            strings, whole numbers or UUIDs. Without a response every pair counts 1.
         duplicates : {"error", "sum", "mean", "last"}
             What to do with a pair that has more than one row.
 
@@ -198,19 +198,26 @@ class Interactions:
         layer : str, optional
             The layer to read instead of ``X``.
         """
-        if layer is not None and layer not in adata.layers:
+        if not all(hasattr(adata, name) for name in ("X", "layers", "obs_names", "var_names")):
+            raise InputError(f"adata must be an AnnData, got {type(adata).__name__}.")
+        if layer is not None and not (isinstance(layer, str) and layer in adata.layers):
             raise InputError(f"layer={layer!r}: the layers are {list(adata.layers)}.")
         matrix: Any = adata.X if layer is None else adata.layers[layer]
         if matrix is None:
             raise InputError("This AnnData has no X: name a layer.")
-        if sparse.issparse(matrix):
-            matrix = sparse.csr_array(matrix, copy=True)
-            matrix.eliminate_zeros()
-        return cls.from_matrix(
-            matrix,
+        if hasattr(matrix, "to_memory"):  # a sparse matrix that is still in its file
+            matrix = matrix.to_memory()
+        # A copy: what works on an AnnData often changes its matrices in place.
+        data = cls.from_matrix(
+            matrix.copy() if sparse.issparse(matrix) else matrix,
             users=np.asarray(adata.obs_names, dtype=object),
             items=np.asarray(adata.var_names, dtype=object),
         )
+        if np.all(data.values):
+            return data
+        kept = data.matrix.copy()
+        kept.eliminate_zeros()
+        return cls(kept, data.users, data.items)
 
     @classmethod
     def _from_triples(cls, triples: "Triples", duplicates: Duplicates) -> Self:

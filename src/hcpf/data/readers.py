@@ -1,7 +1,9 @@
 """Reading CSV, TSV, Parquet and Arrow files, batch by batch and only the columns asked for."""
 
 import glob
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv, ipc, parquet
 
+from hcpf._checks import flag
 from hcpf._progress import progress_bar
 from hcpf.data.columns import IdColumn, ResponseColumn
 from hcpf.data.frames import Column, choose_columns
@@ -17,7 +20,12 @@ from hcpf.errors import InputError
 
 Paths = str | Path | Sequence[str | Path]
 
-_PACKED = {".gz", ".bz2", ".zst", ".lz4", ".br"}
+_PACKED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
+_TABBED = (".tsv", ".tab")
+_TEXT = (".csv", *_TABBED, ".txt", ".dat")
+_PARQUET = (".parquet", ".pq")
+_ARROW = (".arrow", ".feather", ".ipc", ".arrows")
+_DELIMITERS = ",\t;|"
 _MEGABYTE = 1 << 20
 _BLOCK = 16 * _MEGABYTE  # of a text file, read at once
 _ROWS = 1 << 19  # of a Parquet file, read at once
@@ -49,73 +57,111 @@ def read_triples(
     progress: bool | None = None,
 ) -> Triples:
     """Read files that all have the columns asked for."""
-    wanted = Wanted(user, item, response, delimiter, header)
+    _check_delimiter(delimiter)
+    wanted = Wanted(user, item, response, delimiter, flag("header", header))
+    if progress is not None:
+        progress = flag("progress", progress)
     files = find_files(paths)
-    users = IdColumn(str(user), as_numbers=True)
-    items = IdColumn(str(item), as_numbers=True)
+    readers = [reader_of(path) for path in files]
+    # Only text leaves open whether "12" is a number.
+    untyped = all(reader is _read_text for reader in readers)
+    users, items = IdColumn(str(user), untyped), IdColumn(str(item), untyped)
     values = ResponseColumn(None if response is None else str(response))
     size = sum(path.stat().st_size for path in files)
     with progress_bar(progress, "Reading", max(size // _MEGABYTE, 1)) as advance:
-        for path in files:
-            try:
-                for batch, bytes_read in reader_of(path)(path, wanted):
+        for path, reader in zip(files, readers, strict=True):
+            with _errors_name(path):
+                if not path.stat().st_size:
+                    raise InputError("the file is empty.")
+                for column in (users, items, values):
+                    column.start_file()
+                for batch, bytes_read in reader(path, wanted):
                     users.add(batch.column(0))
                     items.add(batch.column(1))
                     third = None if response is None else batch.column(2)
                     values.add(third, batch.num_rows)
                     advance(bytes_read / _MEGABYTE, f"{path.name}")
-            except InputError as error:
-                raise InputError(f"{path}: {error}") from None
-            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-                raise InputError(f"{path} cannot be read: {_first_line(error)}") from None
-    return Triples.gather(users, items, values)
+    with _errors_name(files[0] if len(files) == 1 else f"{files[0]}, …, {files[-1]}"):
+        return Triples.gather(users, items, values)
+
+
+@contextmanager
+def _errors_name(path: Path | str) -> Generator[None]:
+    """Put the file's name before every message, those of Arrow and of the system included."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {_first_line(error)}") from None
+
+
+def _check_delimiter(delimiter: Any) -> None:
+    if delimiter is None:
+        return
+    one = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()
+    if not one or delimiter in '\0\r\n"':
+        raise InputError(f"delimiter must be one ASCII character, got {delimiter!r}.")
 
 
 def find_files(paths: Paths) -> list[Path]:
     """The files that paths and globs stand for, in order."""
-    given = [paths] if isinstance(paths, str | Path) else list(paths)
-    files: list[Path] = []
-    for one in given:
-        if not isinstance(one, str | Path):
-            raise InputError(f"A path or a list of paths is needed, got {type(one).__name__}.")
-        path = Path(one)
-        if path.is_file():
-            files.append(path)
-        elif path.is_dir():
-            raise InputError(f'{path} is a folder: name its files, for example "{path}/*.parquet".')
-        else:
-            found = sorted(Path(name) for name in glob.glob(str(one), recursive=True))  # noqa: PTH207
-            files += [name for name in found if name.is_file()]
-            if not found:
-                raise InputError(f"{one}: there is no such file.")
+    if isinstance(paths, str | Path):
+        paths = [paths]
+    try:
+        given: list[Any] = list(paths)
+    except TypeError:
+        given = [paths]
+    files = [path for one in given for path in _files_of(one)]
     if not files:
         raise InputError("No file was given.")
     return files
 
 
+def _files_of(one: Any) -> list[Path]:
+    """The files that one path or glob stands for, by name."""
+    if not isinstance(one, str | Path):
+        raise InputError(f"A path or a list of paths is needed, got {type(one).__name__}.")
+    path = Path(one)
+    with _errors_name(path):  # a name may be too long, or its folder closed
+        if path.is_file():
+            return [path]
+        if path.is_dir():
+            raise InputError('this is a folder: name its files, for example as "*.parquet".')
+        found = sorted(Path(name) for name in glob.glob(str(one), recursive=True))  # noqa: PTH207
+        files = [name for name in found if name.is_file()]
+        if not files:
+            raise InputError("this is no file." if found else "there is no such file.")
+        return files
+
+
 def reader_of(path: Path) -> Callable[[Path, Wanted], Batches]:
     """The reader for a file's format, known by its ending."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    suffixes = [suffix for suffix in suffixes if suffix not in _PACKED]
-    suffix = suffixes[-1] if suffixes else ""
-    readers = {
-        ".csv": _read_text, ".tsv": _read_text, ".tab": _read_text, ".txt": _read_text,
-        ".dat": _read_text,
-        ".parquet": _read_parquet, ".pq": _read_parquet,
-        ".arrow": _read_arrow, ".feather": _read_arrow, ".ipc": _read_arrow,
-        ".arrows": _read_arrow,
-    }  # fmt: skip
-    if suffix not in readers:
-        raise InputError(f"{path}: the ending is none of {', '.join(readers)} (or packed: .gz, …).")
-    return readers[suffix]
+    suffix, packing = _ending(path)
+    if suffix in _TEXT:
+        return _read_text
+    if suffix not in _PARQUET + _ARROW:
+        known = ", ".join(_TEXT + _PARQUET + _ARROW)
+        raise InputError(f"{path}: the ending is none of {known} (text also packed: .csv.gz, …).")
+    if packing is not None:
+        raise InputError(f"{path}: only text files may be packed. Unpack it first.")
+    return _read_parquet if suffix in _PARQUET else _read_arrow
+
+
+def _ending(path: Path) -> tuple[str, str | None]:
+    """The ending that tells the format, and how the file is packed."""
+    packing = _PACKED.get(path.suffix.lower())
+    if packing is not None:
+        path = path.with_suffix("")
+    return path.suffix.lower(), packing
 
 
 def _read_text(path: Path, wanted: Wanted) -> Batches:
     """CSV and TSV. Ids are read as text, so that "007" stays what it is."""
-    delimiter = wanted.delimiter or _guess_delimiter(path)
-    if len(delimiter) != 1:
-        raise InputError(f"delimiter must be one character, got {delimiter!r}.")
-    parsing = csv.ParseOptions(delimiter=delimiter)
+    # Without newlines_in_values a block could end within a quoted id.
+    parsing = csv.ParseOptions(
+        delimiter=wanted.delimiter or _guess_delimiter(path), newlines_in_values=True
+    )
     with _opened(path) as file:
         names = _text_columns(path, parsing, wanted.header)
         chosen = choose_columns(names, wanted.user, wanted.item, wanted.response)
@@ -147,7 +193,7 @@ def _read_text(path: Path, wanted: Wanted) -> Batches:
 
 
 def _opened(path: Path) -> Any:
-    return pa.input_stream(str(path), compression="detect", buffer_size=_MEGABYTE)
+    return pa.input_stream(str(path), compression=_ending(path)[1], buffer_size=_MEGABYTE)
 
 
 def _text_columns(path: Path, parsing: Any, header: bool) -> list[str]:
@@ -158,12 +204,14 @@ def _text_columns(path: Path, parsing: Any, header: bool) -> list[str]:
 
 
 def _guess_delimiter(path: Path) -> str:
-    """The delimiter that the first line has most of: comma, tab, semicolon or bar."""
-    with _opened(path) as file:
-        line = file.read(1 << 16).split(b"\n", 1)[0].decode("utf-8", "replace")
-    if path.suffix.lower() in (".tsv", ".tab") or "\t" in line:
+    """The delimiter that the first line has most of, quoted names aside."""
+    if _ending(path)[0] in _TABBED:
         return "\t"
-    return max(",;|", key=line.count)
+    with _opened(path) as file:
+        start = file.read(1 << 16).decode("utf-8", "replace")
+    unquoted = re.sub('"[^"]*"', "", start)
+    line = next((line for line in unquoted.splitlines() if line), "")
+    return max(_DELIMITERS, key=line.count)
 
 
 def _read_parquet(path: Path, wanted: Wanted) -> Batches:
@@ -180,7 +228,7 @@ def _read_parquet(path: Path, wanted: Wanted) -> Batches:
 def _read_arrow(path: Path, wanted: Wanted) -> Batches:
     """Arrow files (Feather) and streams."""
     size = path.stat().st_size
-    with pa.memory_map(str(path)) if size else _opened(path) as source:
+    with pa.memory_map(str(path)) as source:
         try:
             file: Any = ipc.open_file(source)
             batches = (file.get_batch(j) for j in range(file.num_record_batches))
@@ -192,7 +240,10 @@ def _read_arrow(path: Path, wanted: Wanted) -> Batches:
         chosen = choose_columns(list(file.schema.names), wanted.user, wanted.item, wanted.response)
         columns = [name for name in chosen if name is not None]
         for batch in batches:
-            yield batch.select(columns), size // number
+            chosen_columns = batch.select(columns)
+            # Arrow uses what the file says without a look: a damaged one could end the process.
+            chosen_columns.validate(full=True)
+            yield chosen_columns, size // number
 
 
 def _first_line(error: Exception) -> str:

@@ -3,18 +3,20 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from hcpf._types import Csr
+from hcpf._types import Csr, FloatArray
 from hcpf.elements.base import Element
+from hcpf.elements.degenerate import Degenerate
 from hcpf.inference import kernels
 from hcpf.inference.cavi import half_step
-from hcpf.inference.problem import Problem, make_problem, row_blocks
+from hcpf.inference.heldout import pair_rates
+from hcpf.inference.problem import Problem, Side, make_problem, row_blocks
 from hcpf.inference.state import empty_factors, side_posterior, side_prior
 from hcpf.posterior import FactorPosterior
 from hcpf.priors import Priors
 
 TOLERANCE = 1e-6
 """Relative change of every factor below which a row has settled."""
-MOST_SWEEPS = 500
+MOST_SWEEPS = 5_000
 
 
 def fold_in(
@@ -33,9 +35,16 @@ def fold_in(
     ``users`` tells which side the rows are: new users beside fixed items, or new items (their
     matrix transposed) beside fixed users.
     """
-    problem = make_problem(
-        matrix, element, train_on=train_on, exclude=exclude, n_truncation=n_truncation
-    )
+    if matrix.nnz == 0:
+        element = Degenerate()  # there is no value to tabulate any element for
+
+    def remake(reach: FloatArray | None) -> Problem:
+        return make_problem(
+            matrix, element, train_on=train_on, exclude=exclude, n_truncation=n_truncation,
+            reach=reach,
+        )  # fmt: skip
+
+    problem = remake(None)
     size = fixed.shape_.shape[1]
     cols = empty_factors(len(fixed.shape_), size)
     cols.a[:], cols.mean[:] = fixed.shape_, fixed.mean_
@@ -44,12 +53,43 @@ def fold_in(
     prior = side_prior(priors, size, users)
     rows = empty_factors(problem.users.size, size)
     _even_start(rows, problem, prior, col_sums)
+    moving = everyone = np.arange(problem.users.size)
     for _ in range(MOST_SWEEPS):
-        before = rows.mean.copy()
-        half_step(rows, cols, problem.users, problem, prior, col_sums)
-        if not np.any(np.abs(rows.mean - before) > TOLERANCE * before + 1e-30):
+        part = _at(rows, moving)
+        side = _side_at(problem.users, moving)
+        _, counts = half_step(part, cols, side, problem, prior, col_sums)
+        before = rows.mean[moving]
+        for mine, new in zip(rows, part, strict=True):
+            mine[moving] = new
+        # A row stops when it has settled, whatever the others do: each is on its own.
+        moving = moving[np.any(np.abs(part.mean - before) > TOLERANCE * before + 1e-30, axis=1)]
+        if counts[1] > 0 and np.any((reach := _reach(rows, cols, problem)) > problem.local.reach):
+            problem, moving = remake(reach), everyone
+        if not moving.size:
             break
     return side_posterior(rows, priors, users, None)
+
+
+def _reach(rows: kernels.Factors, cols: kernels.Factors, problem: Problem) -> FloatArray:
+    """How far the weights must reach: some series over n was cut short."""
+    entry = np.arange(problem.n_observed)
+    side = problem.users
+    rate = pair_rates(rows.mean, cols.mean, side.owner(entry), side.entries.index)
+    return problem.local.reach_for(np.log(np.maximum(rate, 1e-300)), entry)
+
+
+def _at(rows: kernels.Factors, chosen: NDArray[np.int64]) -> kernels.Factors:
+    part = empty_factors(len(chosen), rows.a.shape[1])
+    for mine, all_rows in zip(part, rows, strict=True):
+        mine[:] = all_rows[chosen]
+    return part
+
+
+def _side_at(side: Side, chosen: NDArray[np.int64]) -> Side:
+    entries, pattern = side.entries, side.pattern
+    entries = entries._replace(start=entries.start[chosen], stop=entries.stop[chosen])
+    pattern = pattern._replace(start=pattern.start[chosen], stop=pattern.stop[chosen])
+    return Side(entries, pattern, row_blocks(entries))
 
 
 def _even_start(

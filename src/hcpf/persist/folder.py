@@ -40,8 +40,8 @@ class Stored:
 
 def write_folder(path: Path, stored: Stored, *, overwrite: bool) -> None:
     """Write a model; an existing one is replaced only if ``overwrite`` says so."""
-    _refuse_to_destroy(path, overwrite)
     try:
+        _refuse_to_destroy(path, overwrite)
         path.mkdir(parents=True, exist_ok=True)
         files = {
             "tensors": _write(path, "tensors", lambda to: write_tensors(to, stored.tensors)),
@@ -53,9 +53,12 @@ def write_folder(path: Path, stored: Stored, *, overwrite: bool) -> None:
             **stored.about, "files": files,
         }  # fmt: skip
         outer = {"sha256": _digest_of(manifest), "manifest": manifest}
+        _sync(path)
         _write_manifest(path / MANIFEST, json.dumps(outer, indent=1, allow_nan=False))
+        _sync(path)
     except OSError as error:
-        raise ModelError(f"The model cannot be written to {path}: {error.strerror}.") from error
+        reason = error.strerror or error
+        raise ModelError(f"The model cannot be written to {path}: {reason}.") from error
     _remove_others(path, {entry["name"] for entry in files.values()})
 
 
@@ -69,7 +72,8 @@ def read_folder(path: Path, *, check: bool = True) -> Stored:
             read_ids(files["users"]), read_ids(files["items"]),
         )  # fmt: skip
     except OSError as error:
-        raise ModelError(f"The model {path} cannot be read: {error.strerror}.") from None
+        reason = error.strerror or error
+        raise ModelError(f"The model {path} cannot be read: {reason}.") from None
     except ModelError as error:
         raise ModelError(f"The model {path} cannot be loaded: {error}") from None
 
@@ -80,7 +84,7 @@ def _refuse_to_destroy(path: Path, overwrite: bool) -> None:
     if not path.is_dir():
         raise ModelError(f"{path} is a file; a model is saved as a folder. Choose another name.")
     is_model = (path / MANIFEST).exists()
-    if not is_model and any(path.iterdir()):
+    if not is_model and not {file.name for file in path.iterdir()} <= _ours(path):
         raise ModelError(f"{path} has other files in it, and is left alone. Choose another name.")
     if is_model and not overwrite:
         raise ModelError(f"{path} holds a model already: pass overwrite=True to replace it.")
@@ -121,13 +125,29 @@ def _write_manifest(path: Path, text: str) -> None:
         raise
 
 
+def _sync(folder: Path) -> None:
+    """Have the names in a folder outlive a power failure, where the system can do that."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _ours(folder: Path) -> set[str]:
+    """The names of what a save writes beside the manifest, or left behind when it was killed."""
+    patterns = [f".{MANIFEST}.*.part"]
+    for kind, ending in _ENDINGS.items():
+        patterns += [f"{kind}-*{ending}", f".{kind}-*.part"]
+    return {file.name for pattern in patterns for file in folder.glob(pattern)}
+
+
 def _remove_others(folder: Path, keep: set[str]) -> None:
     """Remove the files of the model that was there before; a failure leaves rubbish, no more."""
-    for kind, ending in _ENDINGS.items():
-        for old in folder.glob(f"{kind}-*{ending}"):
-            if old.name not in keep:
-                with suppress(OSError):
-                    old.unlink()
+    for name in _ours(folder) - keep:
+        with suppress(OSError):
+            (folder / name).unlink()
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:
@@ -142,12 +162,18 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         raise ModelError(f"{MANIFEST} is damaged or none of hcpf's.") from None
     if not ours:
         raise ModelError(f"{MANIFEST} is none of hcpf's.")
+    if schema < 1:
+        raise ModelError(f"{MANIFEST} has no such schema: {schema}.")
     if schema > SCHEMA:
         raise ModelError(
             f"it was written by hcpf {manifest.get('hcpf')}, which is newer than this one "
             f"({__version__}). Upgrade hcpf."
         )
-    if digest != _digest_of(manifest):
+    try:
+        unchanged = digest == _digest_of(manifest)
+    except RecursionError:
+        unchanged = False
+    if not unchanged:
         raise ModelError(f"{MANIFEST} has been changed since it was written.")
     return manifest
 
@@ -163,7 +189,7 @@ def _find(folder: Path, manifest: dict[str, Any], kind: str, check: bool) -> Pat
         raise ModelError(f"{MANIFEST} names a file outside its folder: {name!r}.")
     path = folder / name
     if not path.is_file():
-        raise ModelError(f"the file {name} is missing.")
+        raise ModelError(f"the file {name!r} is missing.")
     if path.stat().st_size != size:
         raise ModelError(f"{name} has {path.stat().st_size} bytes instead of {size}.")
     if check and _digest_of_file(path) != digest:

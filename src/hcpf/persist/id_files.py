@@ -16,7 +16,10 @@ def write_ids(path: Path, ids: IdArray) -> None:
     if len(ids) and isinstance(ids.flat[0], uuid.UUID):
         column = pa.array([value.bytes for value in ids], pa.binary(16))
     else:
-        column = pa.array(ids)
+        try:
+            column = pa.array(ids)
+        except (pa.ArrowException, UnicodeEncodeError) as error:
+            raise ModelError(f"These ids cannot be saved: {error}.") from None
     parquet.write_table(pa.table({"id": column}), path)
 
 

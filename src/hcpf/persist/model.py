@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,10 @@ def save(model: Any, path: str | Path, *, overwrite: bool = False) -> None:
         "shape": list(data.shape),
         "data_fingerprint": fingerprint(matrix),
         "interrupted": model.interrupted_,
-        "history": [asdict(check) for check in model.history_],
+        "history": [
+            {name: _plain(value) for name, value in asdict(check).items()}
+            for check in model.history_
+        ],
     }
     write_folder(
         Path(path), Stored(about, tensors, model.users_, model.items_), overwrite=overwrite
@@ -51,10 +55,11 @@ def save(model: Any, path: str | Path, *, overwrite: bool = False) -> None:
 
 def load(kind: Any, path: str | Path, *, check: bool = True) -> Any:
     """Read what ``save`` wrote, as an instance of ``kind``."""
-    stored = read_folder(Path(path), check=check)
     try:
-        return _rebuild(kind, stored)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+        return _rebuild(kind, read_folder(Path(path), check=check))
+    except ModelError:
+        raise
+    except Exception as error:  # there is no end to what a forged or damaged file may provoke
         raise ModelError(
             f"The model {path} cannot be loaded: its parts do not fit together "
             f"({type(error).__name__}: {error})."
@@ -71,14 +76,21 @@ def _rebuild(kind: Any, stored: Stored) -> Any:
     ]
     if not posteriors:
         raise ModelError("The model holds no fit.")
+    if len({side.shape_.shape[1] for fit in posteriors for side in (fit.users, fit.items)}) > 1:
+        raise ModelError("The factors of the model's users and items do not go together.")
     parts = (tensors["data.values"], tensors["data.indices"], tensors["data.indptr"])
     matrix: Any = sparse.csr_array(parts, shape=shape)
     data = Interactions.from_matrix(matrix, users=stored.users, items=stored.items)
-    history = [Check(**check) for check in about["history"]]
+    history = [
+        Check(**{name: _revive(value) for name, value in check.items()})
+        for check in about["history"]
+    ]
+    element = _element_from_json(about["element"])
+    if not element.is_complete:
+        raise ModelError(f"The model's element lacks parameters: {element!r}.")
     model._set_fitted(
-        data, posteriors, _element_from_json(about["element"]), Priors(**about["priors"]),
-        history, bool(about["interrupted"]),
-    )  # fmt: skip
+        data, posteriors, element, Priors(**about["priors"]), history, bool(about["interrupted"])
+    )
     return model
 
 
@@ -88,7 +100,8 @@ def _sizes(shape: tuple[int, int]) -> Any:
 
 def _side(tensors: dict[str, np.ndarray], prefix: str, size: int) -> FactorPosterior:
     parts = [tensors[f"{prefix}.{part.rstrip('_')}"] for part in _PARTS]
-    if parts[0].shape != parts[1].shape or parts[0].ndim != 2 or parts[0].shape[0] != size:
+    factors = parts[0].ndim == 2 and parts[0].shape == parts[1].shape and len(parts[0]) == size
+    if not factors or any(part.shape != (size,) for part in parts[2:]):
         raise ModelError(f"The factors of {prefix} have the wrong shape.")
     return FactorPosterior(*parts)
 
@@ -134,10 +147,14 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, float) and not isfinite(value):
+        return {"float": repr(float(value))}  # which JSON has no word for
     return value if isinstance(value, str | int | float | bool | None) else None
 
 
 def _revive(value: Any) -> Any:
-    if isinstance(value, dict):
-        return Priors(**value["priors"]) if "priors" in value else _element_from_json(value)
-    return value
+    if not isinstance(value, dict):
+        return value
+    if "float" in value:
+        return float(value["float"])
+    return Priors(**value["priors"]) if "priors" in value else _element_from_json(value)

@@ -14,9 +14,13 @@ _LONGEST_HEADER = 1 << 24
 
 def write_tensors(path: Path, tensors: dict[str, np.ndarray]) -> None:
     """Write a file of named arrays."""
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
-    save_file({name: np.ascontiguousarray(array) for name, array in tensors.items()}, path)
+    try:
+        save_file({name: np.ascontiguousarray(array) for name, array in tensors.items()}, path)
+    except SafetensorError as error:
+        raise OSError(str(error)) from None  # a full disk, for one
 
 
 def map_tensors(path: Path) -> dict[str, np.ndarray]:

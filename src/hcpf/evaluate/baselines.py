@@ -1,0 +1,247 @@
+"""Baselines: what popularity alone, and the values alone, already say."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, sparse
+
+from hcpf._checks import number, one_of, whole
+from hcpf._types import Csr, FloatArray
+from hcpf.data.ids import IdIndex
+from hcpf.data.interactions import Interactions
+from hcpf.elements.base import Element
+from hcpf.errors import InputError, NotFittedError
+from hcpf.evaluate.independent import Independent
+from hcpf.growing import as_interactions
+from hcpf.inference.heldout import set_aside
+from hcpf.inference.recipes import choose_element
+from hcpf.ranking import best_items
+from hcpf.recommendations import Recommendations
+
+_SWEEPS = 200
+_NODES = 1_000  # means that are solved for; the parameter is interpolated between more
+_SEARCHED = 20_000  # entries from which the spread within items is found
+_SPREAD = 8.0  # how far, in logs, it may be from the spread of all values
+
+
+class _Baseline:
+    """Ids, the element, and the entries that train."""
+
+    train_on = "full"
+    element_: Element
+    interactions_: Interactions
+
+    def __init__(self, element: str | Element = "auto") -> None:
+        self.element = element
+
+    def _prepare(self, X: Any, exclude: Any) -> tuple[Csr, Csr]:
+        """The entries that train, and a matrix with a 1 for each pair that takes no part."""
+        data = as_interactions(X)
+        marks = None if exclude is None else as_interactions(exclude).matrix
+        parts = set_aside(data.matrix, None, marks, 0.0, "full", np.random.default_rng(0))
+        self.element_ = choose_element(self.element, parts.training.data, "full")
+        self.interactions_ = data
+        self._user_index = IdIndex("users", data.users)
+        self._item_index = IdIndex("items", data.items)
+        if marks is None:
+            return parts.training, sparse.csr_array(data.shape)
+        ones = np.ones(marks.nnz)
+        return parts.training, sparse.csr_array((ones, marks.indices, marks.indptr), marks.shape)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "element_"):
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit first.")
+
+    def _pairs(self, users: Any, items: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        self._check_fitted()
+        u, i = np.broadcast_arrays(
+            self._user_index.positions(users), self._item_index.positions(items)
+        )
+        return u, i
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({getattr(self, 'element_', self.element)!r})"
+
+
+class Popularity(_Baseline):
+    r"""Active users take popular items: rates of rank one, and one element for all values.
+
+    The rate is :math:`\Lambda_{ui} = m\, a_u b_i`, m the density of the training pairs, with
+
+    .. math::
+        a_u = \frac{c + d_u}{c + m \sum_{i \notin E_u} b_i}, \qquad
+        b_i = \frac{c + d_i}{c + m \sum_{u \notin E_i} a_u}
+
+    where d counts entries, E is the excluded pairs and c is ``smoothing``. Without either,
+    :math:`\Lambda_{ui} = d_u d_i / \sum d`, the maximum-likelihood Poisson rates of rank one.
+
+    Parameters
+    ----------
+    element
+        The distribution of an observed value, as ``HCPF`` takes it.
+    smoothing
+        Entries of an average user (item) that are added to each, so that an item without any is
+        not impossible.
+    """
+
+    def __init__(self, element: str | Element = "auto", *, smoothing: float = 1.0) -> None:
+        super().__init__(element)
+        self.smoothing = smoothing
+
+    def fit(self, X: Any, y: None = None, *, exclude: Any = None) -> Self:
+        """Fit to entries; pairs that ``exclude`` stores take no part."""
+        extra = number("smoothing", self.smoothing, 0.0, np.inf, "0 or more")
+        matrix, excluded = self._prepare(X, exclude)
+        n_users, n_items = matrix.shape
+        of_user = np.diff(matrix.indptr)
+        of_item = np.bincount(matrix.indices, minlength=n_items)
+        density = matrix.nnz / (float(n_users) * n_items - excluded.nnz)
+        a, b = np.ones(n_users), np.ones(n_items)
+        for _ in range(_SWEEPS):
+            before = a
+            b = _relative(of_item, density * (a.sum() - a @ excluded), extra)
+            a = _relative(of_user, density * (b.sum() - excluded @ b), extra)
+            if np.allclose(a, before, rtol=1e-10, atol=0.0):
+                break
+        self.activity_, self.popularity_ = a, density * b
+        return self
+
+    def rate(self, users: Any, items: Any) -> FloatArray:
+        """Poisson rates of the pairs."""
+        u, i = self._pairs(users, items)
+        return self.activity_[u] * self.popularity_[i]
+
+    def predictive(self, users: Any, items: Any) -> Independent:
+        """Predictive distributions of the pairs."""
+        return Independent(self.rate(users, items), self.element_)
+
+    def recommend(
+        self, users: Any, n: int = 10, *, by: str = "probability", exclude_seen: bool = True
+    ) -> Recommendations:
+        """The most popular items for each user, those fitted with left out."""
+        one_of("by", by, ("probability",))
+        self._check_fitted()
+        rows = np.atleast_1d(self._user_index.positions(users))
+        if not len(rows):
+            raise InputError("recommend: give at least one user.")
+        seen = self.interactions_.matrix if exclude_seen else None
+        # Activity does not change the order, and a user of activity 0 still gets a list.
+        ones = np.ones((len(self.activity_), 1), np.float32)
+        items = self.popularity_.astype(np.float32)[:, None]
+        denied = np.zeros(len(items), np.bool_)
+        blocks = list(best_items(ones, items, seen, rows, whole("n", n), denied))
+        places = np.concatenate([block[1] for block in blocks])
+        found = np.concatenate([block[3] for block in blocks])
+        rank = np.arange(places.shape[1]) + 1
+        valid = rank <= found[:, None]
+        user = np.repeat(self._user_index.ids[rows], found)
+        item = self._item_index.ids[places[valid]]
+        predicted = self.predictive(user, item)
+        return Recommendations(
+            user=user,
+            item=item,
+            rank=np.broadcast_to(rank, valid.shape)[valid],
+            probability=predicted.prob_observed,
+            response=predicted.mean_observed,
+            expected=predicted.mean,
+        )
+
+
+class GlobalElement(_Baseline):
+    """One element for all observed values; nothing is said of missing pairs."""
+
+    train_on = "observed"
+
+    def fit(self, X: Any, y: None = None, *, exclude: Any = None) -> Self:
+        """Fit to entries; pairs that ``exclude`` stores take no part."""
+        self._prepare(X, exclude)
+        return self
+
+    def rate(self, users: Any, items: Any) -> FloatArray:
+        """Infinite rates: every pair asked for is taken as observed."""
+        return np.full(self._pairs(users, items)[0].shape, np.inf)
+
+    def predictive(self, users: Any, items: Any) -> Independent:
+        """Predictive distributions of the pairs."""
+        return Independent(self.rate(users, items), self.element_)
+
+
+class PerItemElement(GlobalElement):
+    r"""An element for each item, with its own mean and a common dispersion.
+
+    The mean of item i is :math:`(c \bar y + \sum_u y_{ui}) / (c + d_i)`, over its :math:`d_i`
+    entries, with c the ``smoothing``; the dispersion is then the likeliest, where the element has
+    one.
+
+    Parameters
+    ----------
+    element
+        The distribution of an observed value, as ``HCPF`` takes it.
+    smoothing
+        Entries of the overall mean that are added to each item.
+    """
+
+    def __init__(self, element: str | Element = "auto", *, smoothing: float = 1.0) -> None:
+        super().__init__(element)
+        self.smoothing = smoothing
+
+    def fit(self, X: Any, y: None = None, *, exclude: Any = None) -> Self:
+        """Fit to entries; pairs that ``exclude`` stores take no part."""
+        extra = number("smoothing", self.smoothing, 1e-9, np.inf, "above 0")
+        matrix, _ = self._prepare(X, exclude)
+        values = matrix.data.astype(np.float64)
+        total = np.bincount(matrix.indices, weights=values, minlength=matrix.shape[1])
+        count = np.bincount(matrix.indices, minlength=matrix.shape[1])
+        means = (extra * values.mean() + total) / (extra + count)
+        step = max(1, len(values) // _SEARCHED)
+        element = _likeliest_spread(self.element_, means, matrix.indices[::step], values[::step])
+        self.item_elements_ = _with_means(element, means)
+        return self
+
+    def predictive(self, users: Any, items: Any) -> Independent:
+        """Predictive distributions of the pairs."""
+        _, i = self._pairs(users, items)
+        return Independent(self.rate(users, items), self.item_elements_.at(i))
+
+
+def _relative(count: NDArray[np.integer], expected: FloatArray, extra: float) -> FloatArray:
+    """How many times more entries than expected; 0 where none could be."""
+    return (count + extra) / np.maximum(expected + extra, 1e-300)
+
+
+def _with_means(element: Element, means: FloatArray) -> Element:
+    """The element with an array of means, its dispersion as it is."""
+    name = element.mean_parameter
+    if name is None:
+        return element
+    nodes, place = np.unique(means, return_inverse=True)
+    if len(nodes) > _NODES:
+        nodes = np.unique(np.quantile(nodes, np.linspace(0.0, 1.0, _NODES)))
+        solved = [element.with_mean(float(mean)).parameters[name] for mean in nodes]
+        return element.replace(**{name: np.interp(means, nodes, np.asarray(solved))})
+    solved = [element.with_mean(float(mean)).parameters[name] for mean in nodes]
+    return element.replace(**{name: np.asarray(solved)[place]})
+
+
+def _likeliest_spread(
+    element: Element, means: FloatArray, items: NDArray[np.integer], values: FloatArray
+) -> Element:
+    """The element whose dispersion makes the values likeliest, given the means of their items."""
+    name = element.dispersion_parameter
+    if name is None:
+        return element
+    some, place = np.unique(items, return_inverse=True)
+    centre = np.log(float(np.asarray(element.parameters[name])))
+
+    def with_spread(log: float) -> Element:
+        return element.replace(**{name: float(np.exp(log))})
+
+    def loss(log: float) -> float:
+        varied = _with_means(with_spread(log), means[some]).at(place)
+        return -float(np.mean(varied.log_density(values)))
+
+    found: Any = optimize.minimize_scalar(
+        loss, bounds=(centre - _SPREAD, centre + _SPREAD), method="bounded", options={"xatol": 0.02}
+    )
+    return with_spread(float(found.x))

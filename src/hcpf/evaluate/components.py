@@ -1,0 +1,128 @@
+"""How many components: the held-out likelihood along a path of K."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+from time import perf_counter
+from typing import Any
+
+from hcpf._checks import whole
+from hcpf.errors import InputError
+from hcpf.estimator import HCPF
+from hcpf.evaluate.frames import Table
+from hcpf.evaluate.score import Score
+from hcpf.evaluate.scoring import scores
+from hcpf.evaluate.splits import RandomState, Split, split
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A number of components, the held-out log likelihood, and the seconds of the fit."""
+
+    n_components: int
+    log_likelihood: Score
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ComponentPath(Table):
+    r"""The held-out log likelihood along a path of K.
+
+    The likelihood is per thousand entries of the matrix, or per observed entry for models of
+    observed entries only.
+
+    Examples
+    --------
+    >>> tried = [(10, -52.0), (20, -50.2), (50, -50.0)]
+    >>> path = ComponentPath([Candidate(k, Score(value, 0.3), 1.0) for k, value in tried])
+    >>> path.likeliest, path.best
+    (50, 20)
+    """
+
+    candidates: list[Candidate]
+
+    @property
+    def likeliest(self) -> int:
+        """K of the highest likelihood."""
+        return self._top.n_components
+
+    @property
+    def best(self) -> int:
+        r"""The one-standard-error rule: the least K with :math:`\ell_K \ge \ell_{K^*} - e_{K^*}`.
+
+        K* is the likeliest and e its standard error: fewer components that are not clearly worse
+        are quicker, and easier to read.
+        """
+        top = self._top.log_likelihood
+        least = top.value - (top.error if isfinite(top.error) else 0.0)
+        return min(c.n_components for c in self.candidates if c.log_likelihood.value >= least)
+
+    @property
+    def _top(self) -> Candidate:
+        return max(self.candidates, key=lambda c: (c.log_likelihood.value, -c.n_components))
+
+    def records(self) -> list[dict[str, Any]]:
+        """The candidates as plain dicts."""
+        return [
+            {
+                "n_components": c.n_components,
+                "log_likelihood": c.log_likelihood.value,
+                "log_likelihood_error": c.log_likelihood.error,
+                "seconds": c.seconds,
+            }
+            for c in self.candidates
+        ]
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}\nbest {self.best}, likeliest {self.likeliest}"
+
+
+def choose_components(
+    data: Any,
+    candidates: Sequence[int] = (10, 20, 50, 100),
+    *,
+    validation: float = 0.1,
+    random_state: RandomState = 0,
+    **settings: Any,
+) -> ComponentPath:
+    """Fit the model with several numbers of components and score each on held-out pairs.
+
+    Parameters
+    ----------
+    data
+        Interactions (or a matrix), a share of which is held out; or a Split, whose validation
+        pairs then decide and whose test pairs stay unseen.
+    candidates
+        The K to try.
+    validation
+        The share held out, unless ``data`` is a Split.
+    random_state
+        Seed of the split and of every fit.
+    **settings
+        Further parameters of ``HCPF``.
+
+    Returns
+    -------
+    ComponentPath
+        With ``best`` by the one-standard-error rule; ``plot`` draws it.
+    """
+    sizes = sorted({whole("candidates", size) for size in candidates})
+    if not sizes:
+        raise InputError("choose_components: give at least one number of components.")
+    if isinstance(data, Split):
+        parts, pairs = data, data.validation
+        if not len(pairs):
+            raise InputError("choose_components: this split holds out no validation pairs.")
+    else:
+        parts = split(data, test=validation, validation=0.0, random_state=random_state)
+        pairs = parts.test
+    found: list[Candidate] = []
+    for size in sizes:
+        begin = perf_counter()
+        model = HCPF(size, random_state=random_state, **settings)
+        model.fit(parts.train, exclude=parts.exclude)
+        seconds = perf_counter() - begin
+        score = scores(model, parts, on=pairs)
+        likelihood = score.log_likelihood or score.conditional_nonmissing
+        found.append(Candidate(size, likelihood, seconds))
+    return ComponentPath(found)

@@ -1,0 +1,135 @@
+"""Ranking against the whole catalogue: how many held-out items are among the first few."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hcpf._checks import whole
+from hcpf._types import BoolArray, Csr, FloatArray
+from hcpf.data.ids import IdIndex
+from hcpf.errors import InputError
+from hcpf.evaluate.protocols import Ranker
+from hcpf.evaluate.score import Score, ScoreTable, mean_score
+from hcpf.evaluate.splits import HeldOutPairs, Split
+from hcpf.inference.sampling import locate
+
+_BLOCK = 1 << 21  # recommended items held at once
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RankingScores(ScoreTable):
+    """Means over users with held-out items, with their standard errors; see ``ranking``."""
+
+    ndcg: Score
+    recall: Score
+    precision: Score
+    map: Score
+    mrr: Score
+    hit_rate: Score
+    k: int
+    n_users: int
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}\n  at {self.k}, over {self.n_users} users"
+
+
+def ranking(
+    model: Ranker,
+    data: Split,
+    k: int = 20,
+    *,
+    by: str = "probability",
+    on: HeldOutPairs | None = None,
+) -> RankingScores:
+    r"""How well the first ``k`` recommendations hold the user's held-out items.
+
+    All items compete but those that the user was trained with. With :math:`h_j` telling whether
+    the item of rank j was held out, and m the number of the user's held-out items,
+
+    .. math::
+        \mathrm{NDCG} = \frac{\sum_{j \le k} h_j / \log_2(j + 1)}
+                             {\sum_{j \le \min(m, k)} 1 / \log_2(j + 1)}, \quad
+        \mathrm{recall} = \frac1m \sum_{j \le k} h_j, \quad
+        \mathrm{precision} = \frac1k \sum_{j \le k} h_j, \quad
+        \mathrm{AP} = \frac{1}{\min(m, k)} \sum_{j \le k} h_j\, \mathrm{precision}_j;
+
+    ``mrr`` is the mean of 1 / the first rank with :math:`h_j = 1`, 0 if there is none, and
+    ``hit_rate`` the share of users who have one.
+
+    Parameters
+    ----------
+    model
+        A fitted HCPF or anything else with its ``recommend``, trained on ``data.train``.
+    data
+        The split.
+    k
+        Length of the lists.
+    by
+        What to rank by, as in ``HCPF.recommend``.
+    on
+        Other pairs than the test pairs, such as ``data.validation``.
+    """
+    pairs = data.test if on is None else on
+    k = whole("k", k)
+    relevant = sparse.csr_array(
+        (np.ones(len(pairs), np.bool_), (pairs.users, pairs.items)), shape=data.train.shape
+    )
+    relevant.sum_duplicates()  # sorts the columns, which locate needs
+    wanted = np.diff(relevant.indptr)
+    rows = np.flatnonzero(wanted)
+    if not len(rows):
+        raise InputError("ranking: no observed pairs are held out, so there is nothing to find.")
+    search = _Search(
+        model, relevant, IdIndex("users", data.train.users), IdIndex("items", data.train.items)
+    )
+    step = max(1, _BLOCK // k)
+    parts = [rows[first : first + step] for first in range(0, len(rows), step)]
+    found = [rank_metrics(search.hits(part, k, by), wanted[part]) for part in parts]
+    means = {name: mean_score(np.concatenate([part[name] for part in found])) for name in found[0]}
+    return RankingScores(**means, k=k, n_users=len(rows))
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """Which recommendations are held-out items."""
+
+    model: Ranker
+    relevant: Csr
+    users: IdIndex
+    items: IdIndex
+
+    def hits(self, rows: NDArray[np.int64], k: int, by: str) -> BoolArray:
+        """Rows x ranks; ranks beyond the number of candidates are no hits."""
+        best = self.model.recommend(self.users.ids[rows], n=k, by=by)
+        user, item = self.users.positions(best.user), self.items.positions(best.item)
+        hits = np.zeros((len(rows), k), np.bool_)
+        hits[np.searchsorted(rows, user), best.rank - 1] = locate(self.relevant, user, item) >= 0
+        return hits
+
+
+def rank_metrics(hits: BoolArray, wanted: NDArray[np.integer]) -> dict[str, FloatArray]:
+    """The measures of each list, from which ranks are hits and how many there are to find.
+
+    Examples
+    --------
+    >>> found = rank_metrics(np.array([[False, True, False, True]]), np.array([3]))
+    >>> {name: round(float(value[0]), 3) for name, value in found.items()}
+    {'ndcg': 0.498, 'recall': 0.667, 'precision': 0.5, 'map': 0.333, 'mrr': 0.5, 'hit_rate': 1.0}
+    """
+    k = hits.shape[1]
+    rank = np.arange(1, k + 1)
+    gain = 1.0 / np.log2(rank + 1.0)
+    most = np.minimum(wanted, k)
+    so_far = np.cumsum(hits, axis=1)
+    total = so_far[:, -1]
+    first = np.argmax(hits, axis=1) + 1.0
+    return {
+        "ndcg": hits @ gain / np.cumsum(gain)[most - 1],
+        "recall": total / wanted,
+        "precision": total / k,
+        "map": np.sum(hits * so_far / rank, axis=1) / most,
+        "mrr": np.where(total > 0, 1.0 / first, 0.0),
+        "hit_rate": (total > 0).astype(np.float64),
+    }

@@ -1,0 +1,263 @@
+"""Calibration: whether probabilities, and intervals of the response, keep what they promise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hcpf._checks import one_of, whole
+from hcpf._types import FloatArray, IntArray
+from hcpf.errors import InputError
+from hcpf.evaluate.protocols import Model, explains_missing, values_for
+from hcpf.evaluate.score import Score, mean_score
+from hcpf.evaluate.scoring import blocks
+from hcpf.evaluate.splits import HeldOutPairs, Split
+
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+POPULATIONS = ("whole", "training")
+_MOST = 50_000  # responses looked at; their standard error is then below a quarter of a percent
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """The reliability curve: bins of the predicted probability, lowest first.
+
+    Attributes
+    ----------
+    predicted, observed, error : ndarray
+        Mean probability in the bin, the share of its pairs that are observed, and the standard
+        error of that share; all with missing pairs weighted to the true sparsity.
+    weight : ndarray
+        The share of all pairs that the bin stands for; sums to 1.
+    count : ndarray
+        How many held-out pairs fell into it.
+    """
+
+    predicted: FloatArray
+    observed: FloatArray
+    error: FloatArray
+    weight: FloatArray
+    count: IntArray
+
+    @property
+    def expected_error(self) -> float:
+        r"""Expected calibration error, :math:`\sum_b w_b |\bar p_b - \bar o_b|`."""
+        return float(self.weight @ np.abs(self.predicted - self.observed))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration:
+    """How far the predictions of held-out pairs can be taken at their word.
+
+    Attributes
+    ----------
+    reliability : Reliability or None
+        Of the probability that a pair is observed; None for a model of observed entries only.
+    pit : ndarray
+        Probability integral transforms of the held-out responses, randomised where these are
+        discrete: uniform on [0, 1] if the response model is right.
+    coverage : dict of float to Score
+        By level, the share of responses inside the model's interval of that level. Intervals of a
+        discrete response hold at least the level, often more.
+    pit_coverage : dict of float to Score
+        The same by the randomised transform, which gives the level itself if the model is right.
+    """
+
+    reliability: Reliability | None
+    pit: FloatArray
+    coverage: dict[float, Score]
+    pit_coverage: dict[float, Score]
+
+    @property
+    def expected_error(self) -> float | None:
+        """Expected calibration error of the probability."""
+        return None if self.reliability is None else self.reliability.expected_error
+
+    @property
+    def pit_distance(self) -> float:
+        r"""Kolmogorov's distance of the transforms from uniform, :math:`\sup_x |F(x) - x|`."""
+        x, n = np.sort(self.pit), len(self.pit)
+        step = np.arange(n + 1) / n
+        return float(max(np.max(step[1:] - x), np.max(x - step[:-1])))
+
+    def pit_histogram(self, bins: int = 20) -> FloatArray:
+        """Density of the transforms in equal bins of [0, 1]; all 1 if the model is right."""
+        counts, _ = np.histogram(self.pit, bins=whole("bins", bins), range=(0.0, 1.0))
+        return np.asarray(counts, dtype=np.float64) * (bins / len(self.pit))
+
+    def as_dict(self) -> dict[str, float | None]:
+        """The summary as plain numbers."""
+        out: dict[str, float | None] = {"expected_error": self.expected_error}
+        out["pit_distance"] = self.pit_distance
+        for name, table in (("coverage", self.coverage), ("pit_coverage", self.pit_coverage)):
+            out |= {f"{name}_{100 * level:g}": score.value for level, score in table.items()}
+        return out
+
+    def __repr__(self) -> str:
+        lines = ["Calibration"]
+        if (curve := self.reliability) is not None:
+            lines.append(f"  expected calibration error {curve.expected_error:.3g}")
+            lines.append("  probability    observed     share of pairs")
+            for p, o, w in zip(curve.predicted, curve.observed, curve.weight, strict=True):
+                lines.append(f"  {p:<13.4g}  {o:<11.4g}  {w:.4g}")
+        lines.append(f"  distance of the PIT from uniform {self.pit_distance:.3g}")
+        lines += [
+            f"  {level:.0%} intervals hold {inside.value:.1%} (randomised {exact.value:.1%})"
+            for (level, inside), exact in zip(
+                self.coverage.items(), self.pit_coverage.values(), strict=True
+            )
+        ]
+        return "\n".join(lines)
+
+
+def calibration(
+    model: Model,
+    data: Split,
+    *,
+    bins: int | Sequence[float] = 10,
+    levels: Sequence[float] = LEVELS,
+    most: int = _MOST,
+    population: str = "whole",
+    on: HeldOutPairs | None = None,
+    random_state: int | np.random.Generator | None = 0,
+) -> Calibration:
+    r"""Calibration of the probability, and of the response given that a pair is observed.
+
+    The transform of a response is :math:`F(y)` or, where it is discrete,
+    :math:`F(y - 1) + U (F(y) - F(y - 1))` with U uniform.
+
+    Parameters
+    ----------
+    model
+        A fitted model, as for ``scores``.
+    data
+        The split.
+    bins
+        Number of bins with equally many held-out pairs each, or the edges of bins; probabilities
+        are mostly small, so bins of equal width would hold all or nothing.
+    levels
+        Levels of the intervals.
+    most
+        The most responses to look at.
+    population
+        "whole" weights the held-out pairs to the sparsity of all the data. A split takes a share
+        of the observed pairs from training but hardly any of the missing ones, so that a model
+        has learnt from sparser data; "training" weights the pairs to that sparsity instead, and
+        so tells how well calibrated the same model is when fitted to everything.
+    on
+        Other pairs than the test pairs, such as ``data.validation``.
+    random_state
+        Seed of the randomised transform (and of the choice, where there are more than ``most``).
+    """
+    pairs = data.test if on is None else on
+    if not len(pairs):
+        raise InputError("calibration: no observed pairs are held out.")
+    if any(not 0 < level < 1 for level in levels):
+        raise InputError(f"levels must lie strictly between 0 and 1, got {levels!r}.")
+    rng = np.random.default_rng(random_state)
+    weights = _weights(data, pairs, one_of("population", population, POPULATIONS))
+    curve = _reliability(model, data, pairs, bins, weights) if explains_missing(model) else None
+    below, upto = _cdf_at(model, data, pairs, _some(len(pairs), whole("most", most), rng))
+    pit = below + rng.random(len(upto)) * (upto - below)
+    inside: dict[float, Score] = {}
+    exact: dict[float, Score] = {}
+    for level in levels:
+        tail = 0.5 * (1.0 - level)
+        # y lies between the quantiles of tail and 1 - tail exactly if these hold.
+        inside[level] = mean_score((upto >= tail) & (below < 1.0 - tail))
+        exact[level] = mean_score((pit >= tail) & (pit < 1.0 - tail))
+    return Calibration(curve, pit, inside, exact)
+
+
+def _some(size: int, most: int, rng: np.random.Generator) -> Any:
+    return slice(None) if size <= most else rng.choice(size, most, replace=False)
+
+
+def _cdf_at(
+    model: Model, data: Split, pairs: HeldOutPairs, chosen: Any
+) -> tuple[FloatArray, FloatArray]:
+    """Probability of less than each value, and of at most each value."""
+    users, items = data.train.users[pairs.users[chosen]], data.train.items[pairs.items[chosen]]
+    values = values_for(model, pairs.values[chosen])
+    below, upto = np.empty(len(values)), np.empty(len(values))
+    for part in blocks(len(values)):
+        response = model.predictive(users[part], items[part]).observed
+        response.element.support.check(type(response.element).__name__, values[part])
+        upto[part] = below[part] = response.cdf(values[part])
+        if response.element.support.discrete:
+            below[part] = response.cdf(values[part] - 1.0)
+    return below, upto
+
+
+def _weights(data: Split, pairs: HeldOutPairs, population: str) -> tuple[float, float]:
+    """How many pairs of the population an observed, and a missing, held-out pair stands for."""
+    missing = pairs.share * data.n_missing / max(len(pairs.missing_users), 1)
+    if population == "whole":
+        return 1.0, missing
+    held = len(data.test) + len(data.validation)
+    kept = data.train.n_observed / (data.train.n_observed + held)
+    return kept, missing * (1.0 - (data.exclude.nnz - held) / max(data.n_missing, 1))
+
+
+def _reliability(
+    model: Model,
+    data: Split,
+    pairs: HeldOutPairs,
+    bins: int | Sequence[float],
+    weights: tuple[float, float],
+) -> Reliability:
+    users, items = data.train.users, data.train.items
+    rate = np.concatenate(
+        [
+            model.rate(users[pairs.users], items[pairs.items]),
+            model.rate(users[pairs.missing_users], items[pairs.missing_items]),
+        ]
+    )
+    label = np.arange(len(rate)) < len(pairs)
+    return reliability(-np.expm1(-rate), label, np.where(label, *weights), bins)
+
+
+def reliability(
+    probability: FloatArray,
+    label: Any,
+    weight: FloatArray,
+    bins: int | Sequence[float] = 10,
+) -> Reliability:
+    """The reliability curve of weighted predictions; empty bins are left out.
+
+    Examples
+    --------
+    >>> curve = reliability(np.array([0.1, 0.1, 0.6, 0.8]), [0, 0, 1, 0], np.ones(4), [0, 0.5, 1])
+    >>> curve.predicted.round(3), curve.observed, round(curve.expected_error, 3)
+    (array([0.1, 0.7]), array([0. , 0.5]), 0.15)
+    """
+    if isinstance(bins, int):
+        inner = np.unique(np.quantile(probability, np.linspace(0, 1, whole("bins", bins) + 1)))
+        edges = inner[1:-1]
+    else:
+        edges = np.asarray(bins, dtype=np.float64)
+        if edges.ndim != 1 or len(edges) < 2 or np.any(np.diff(edges) <= 0):
+            raise InputError(f"bins must be a number, or ascending edges; got {bins!r}.")
+        if probability.min() < edges[0] or probability.max() > edges[-1]:
+            raise InputError("bins: the edges must reach from 0 to 1.")
+        edges = edges[1:-1]
+    place = np.searchsorted(edges, probability, side="right")
+    observed = np.asarray(label, dtype=np.float64)
+
+    def total(x: FloatArray) -> FloatArray:
+        sums = np.bincount(place, weights=x, minlength=len(edges) + 1)
+        return np.asarray(sums, dtype=np.float64)
+
+    count = np.bincount(place, minlength=len(edges) + 1)
+    used = count > 0
+    mass = np.where(used, total(weight), 1.0)
+    share = total(weight * observed) / mass
+    spread = total(np.square(weight * (observed - share[place])))
+    return Reliability(
+        predicted=(total(weight * probability) / mass)[used],
+        observed=share[used],
+        error=(np.sqrt(spread) / mass)[used],
+        weight=mass[used] / weight.sum(),
+        count=count[used],
+    )

@@ -1,0 +1,260 @@
+"""Held-out pairs, observed and missing; neither kind takes part in training, nor is it zero."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hcpf._checks import whole
+from hcpf._types import Csr, FloatArray
+from hcpf.data.interactions import Interactions
+from hcpf.errors import InputError
+from hcpf.growing import as_interactions
+from hcpf.inference.sampling import row_of, sample_missing, select
+
+RandomState = int | np.random.Generator | None
+Entries = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutPairs:
+    """Observed pairs with their values, and as many missing ones, by position."""
+
+    users: NDArray[np.int64]
+    items: NDArray[np.int64]
+    values: FloatArray
+    missing_users: NDArray[np.int64]
+    missing_items: NDArray[np.int64]
+    share: float
+    """The share of all observed entries that these are; the missing ones stand for as much."""
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Split:
+    """Training data, and two sets of held-out pairs.
+
+    Fit with ``model.fit(parts.train, exclude=parts.exclude)``: held-out pairs are then unknown to
+    the model, which would otherwise take those that are observed for missing.
+    """
+
+    train: Interactions
+    test: HeldOutPairs
+    validation: HeldOutPairs
+    exclude: Csr
+    """A matrix whose stored entries mark every held-out pair; give it to ``fit``."""
+    n_missing: int
+    """How many pairs of the whole data are missing."""
+
+    @property
+    def validation_matrix(self) -> Csr:
+        """The observed validation entries as a matrix, for ``fit(validation=...)``."""
+        pairs = self.validation
+        return sparse.csr_array((pairs.values, (pairs.users, pairs.items)), shape=self.train.shape)
+
+    def __repr__(self) -> str:
+        return (
+            f"Split({self.train!r}, {len(self.test)} test and {len(self.validation)} validation "
+            f"entries, {self.exclude.nnz} pairs held out in all)"
+        )
+
+
+def split(
+    data: Interactions | Any,
+    *,
+    test: float = 0.2,
+    validation: float = 0.01,
+    random_state: RandomState = None,
+) -> Split:
+    """Hold out shares of the observed entries, each with as many missing pairs.
+
+    Parameters
+    ----------
+    data
+        The observed entries, or a matrix of them.
+    test, validation
+        Shares of the observed entries (20% and 1% in the paper).
+    random_state
+        Seed or generator; the same seed gives the same split.
+
+    Examples
+    --------
+    >>> from hcpf import simulate
+    >>> data = simulate(50, 40, density=0.1, random_state=0).interactions
+    >>> parts = split(data, random_state=0)
+    >>> data.n_observed, parts.train.n_observed, len(parts.test), len(parts.validation)
+    (215, 170, 43, 2)
+    """
+    data = as_interactions(data)
+    sizes = _sizes("split", data, test, validation)
+    rng = np.random.default_rng(random_state)
+    order = rng.permutation(data.n_observed)
+    parts = order[: sizes[0]], order[sizes[0] : sum(sizes)]
+    return _hold_out(data, parts, (test, validation), rng)
+
+
+def split_by_time(
+    data: Interactions | Any,
+    times: Any,
+    *,
+    test: float = 0.2,
+    validation: float = 0.0,
+    random_state: RandomState = None,
+) -> Split:
+    """Hold out the latest entries: training is on the past, the test on the future.
+
+    Parameters
+    ----------
+    data
+        The observed entries, or a matrix of them.
+    times
+        When each entry was made, in the order of ``data.values`` (user by user, each user's by
+        item); or Interactions of the same pairs whose values are the times.
+    test, validation
+        Shares of the observed entries: the latest ones, and those just before them.
+    random_state
+        Seed or generator, for the missing pairs and the order of entries of the same time.
+
+    Examples
+    --------
+    >>> from hcpf import Interactions
+    >>> who, what, paid, when = ["a", "a", "b"], ["x", "y", "x"], [3.0, 5.0, 4.0], [2, 9, 4]
+    >>> data = Interactions.from_arrays(who, what, paid)
+    >>> parts = split_by_time(data, Interactions.from_arrays(who, what, when), test=0.3)
+    >>> parts.test.values
+    array([5.])
+    """
+    data = as_interactions(data)
+    sizes = _sizes("split_by_time", data, test, validation)
+    rng = np.random.default_rng(random_state)
+    order = _by_time(data, times, rng)[::-1]
+    parts = order[: sizes[0]], order[sizes[0] : sum(sizes)]
+    return _hold_out(data, parts, (test, validation), rng)
+
+
+def leave_out(
+    data: Interactions | Any,
+    n: int = 1,
+    *,
+    times: Any = None,
+    random_state: RandomState = None,
+) -> Split:
+    """Hold out ``n`` entries of each user who has more than ``n``, and as many missing pairs.
+
+    Parameters
+    ----------
+    data
+        The observed entries, or a matrix of them.
+    n
+        How many entries of each user.
+    times
+        Hold out the latest ones instead of random ones; in the form ``split_by_time`` takes.
+    random_state
+        Seed or generator.
+
+    Examples
+    --------
+    >>> parts = leave_out([[1, 2, 0], [0, 3, 0], [4, 5, 6]], random_state=0)
+    >>> parts.test.users, parts.train.n_observed
+    (array([0, 2]), 4)
+    """
+    data, n = as_interactions(data), whole("n", n)
+    rng = np.random.default_rng(random_state)
+    pointer = data.matrix.indptr.astype(np.int64)
+    users = np.flatnonzero(np.diff(pointer) > n)
+    if not len(users):
+        raise InputError(f"leave_out: no user has more than {n} observed entries.")
+    if times is None:
+        places = pointer[users][:, None] + _distinct(np.diff(pointer)[users], n, rng)
+    else:
+        order = _by_time(data, times, rng)
+        # A stable sort by user keeps each user's entries in order of time, where indptr says.
+        order = order[np.argsort(row_of(data.matrix, order), kind="stable")]
+        places = order[pointer[users + 1][:, None] - 1 - np.arange(n)]
+    chosen = places.ravel()
+    parts = chosen, np.zeros(0, np.int64)
+    return _hold_out(data, parts, (len(chosen) / data.n_observed, 0.0), rng)
+
+
+def _sizes(name: str, data: Interactions, test: float, validation: float) -> tuple[int, int]:
+    """How many entries to hold out."""
+    if not (0 < test < 1 and 0 <= validation < 1 and test + validation < 1):
+        raise InputError(
+            f"{name}: test={test!r} must be above 0, validation={validation!r} 0 or more, and "
+            "both together below 1."
+        )
+    sizes = round(test * data.n_observed), round(validation * data.n_observed)
+    if sizes[0] == 0 or sum(sizes) >= data.n_observed:
+        raise InputError(f"{name}: {data.n_observed} observed entries are too few for these.")
+    return sizes
+
+
+def _by_time(data: Interactions, times: Any, rng: np.random.Generator) -> Entries:
+    """The entries in order of time, those of the same time at random."""
+    if isinstance(times, Interactions):
+        mine, theirs = data.matrix, times.matrix
+        same = mine.shape == theirs.shape and np.array_equal(mine.indptr, theirs.indptr)
+        if not (same and np.array_equal(mine.indices, theirs.indices)):
+            raise InputError("times must be of the same pairs as the data.")
+        times = times.values
+    moments = np.asarray(times)
+    if moments.shape != (data.n_observed,) or moments.dtype.kind not in "iufM":
+        raise InputError(
+            f"times must be {data.n_observed} numbers or dates, one for each observed entry; got "
+            f"shape {moments.shape} of {moments.dtype}."
+        )
+    # NaN and NaT are the only values that differ from themselves.
+    if np.any(moments != moments):
+        raise InputError("times must not be NaN or NaT.")
+    order = rng.permutation(data.n_observed)
+    return order[np.argsort(moments[order], kind="stable")]
+
+
+def _distinct(sizes: Entries, n: int, rng: np.random.Generator) -> Entries:
+    """``n`` distinct whole numbers below each of ``sizes``, uniform."""
+    taken = np.empty((len(sizes), 0), np.int64)
+    for j in range(n):
+        drawn = rng.integers(0, sizes - j)  # a place among those left
+        for k in range(j):
+            drawn += drawn >= taken[:, k]  # in ascending order: step over those taken
+        taken = np.sort(np.column_stack([taken, drawn]), axis=1)
+    return taken
+
+
+def _hold_out(
+    data: Interactions, parts: Sequence[Entries], shares: Sequence[float], rng: np.random.Generator
+) -> Split:
+    """The split that holds out two sets of entries, with as many missing pairs."""
+    matrix = data.matrix
+    total = sum(map(len, parts))
+    missing = sample_missing(matrix, total, rng)
+    cut = round(len(missing[0]) * len(parts[0]) / total)
+    held = [
+        HeldOutPairs(
+            users=row_of(matrix, part),
+            items=matrix.indices[part].astype(np.int64),
+            values=matrix.data[part].astype(np.float64),
+            missing_users=missing[0][place],
+            missing_items=missing[1][place],
+            share=share,
+        )
+        for part, place, share in zip(parts, (slice(cut), slice(cut, None)), shares, strict=True)
+    ]
+    kept = np.ones(matrix.nnz, dtype=np.bool_)
+    for part in parts:
+        kept[part] = False
+    train = Interactions(select(matrix, kept), data.users, data.items)
+    n_missing = data.n_users * data.n_items - matrix.nnz
+    return Split(train, held[0], held[1], _marks(matrix.shape, held), n_missing)
+
+
+def _marks(shape: tuple[int, int], held: list[HeldOutPairs]) -> Csr:
+    """A matrix that marks all held-out pairs, observed and missing."""
+    rows = np.concatenate([part for pairs in held for part in (pairs.users, pairs.missing_users)])
+    cols = np.concatenate([part for pairs in held for part in (pairs.items, pairs.missing_items)])
+    return sparse.csr_array((np.ones(len(rows), np.float32), (rows, cols)), shape=shape)

@@ -1,0 +1,250 @@
+"""The paper's experiment, one cell at a time: a data set, a model, what it was trained on."""
+
+import csv
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hcpf import evaluate
+from hcpf._progress import progress_bar
+from hcpf._types import FloatArray
+from hcpf._version import __version__
+from hcpf.data.interactions import Interactions
+from hcpf.elements import ALL, Degenerate
+from hcpf.errors import HcpfError, InputError
+from hcpf.estimator import HCPF
+
+logger = logging.getLogger("hcpf")
+
+STAND_INS: dict[str, tuple[str, ...]] = {
+    "amazon": ("bookcrossing_explicit",),
+    "movielens": ("ml1m", "ml_latest_small_x2", "anime_30pct"),
+    "netflix": ("netflix_1200",),
+    "yelp": ("yelp_250k",),
+    "wordpress": ("lastfm_artist_tags",),
+    "tencent": ("lastfm_user_tags", "online_retail_quantity"),
+    "echonest": ("echonest_43k", "online_retail_invoices"),
+    "bestbuy": ("completejourney_baskets", "msweb", "gowalla_binary"),
+    "merck": ("hiv_atompairs",),
+    "donation": ("qld_donations",),
+    "dchoose": ("completejourney_spend", "online_retail_spend", "steam_hours"),
+    "geuvadis": ("geuvadis_ceu_chr19_genes",),
+}
+"""Public sets of the same kind as each of the paper's."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all cells of a run share."""
+
+    n_components: int = 50
+    random_state: int = 0
+    max_iter: int = 100
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A line of the results; scores that do not apply, or of a failed cell, are None."""
+
+    dataset: str
+    model: str
+    trained_on: str
+    n_components: int
+    random_state: int
+    version: str
+    log_likelihood: float | None = None
+    missing: float | None = None
+    nonmissing: float | None = None
+    conditional_nonmissing: float | None = None
+    conditional_mass: float | None = None
+    auc: float | None = None
+    rmse: float | None = None
+    passes: int | None = None
+    seconds: float | None = None
+    error: str = ""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What makes two cells the same."""
+        return tuple(getattr(self, field.name) for field in fields(self)[:6])
+
+
+def models_for(values: FloatArray) -> list[tuple[str, str]]:
+    """The models of the paper's tables, and popularity, that these values allow."""
+    found: list[tuple[str, str]] = [("popularity", "F"), ("HPF", "B")]
+    for element in ALL:
+        if not np.all(element.support.contains(values)):
+            continue
+        name = "HPF" if element is Degenerate else f"HCPF-{element.acronym}"
+        if element is not Degenerate and np.ptp(values) == 0:
+            continue  # one value only: nothing to estimate
+        found += [(name, "F"), (name, "NM")]
+    return found
+
+
+def read_set(path: Path) -> Interactions:
+    """A Parquet file of user, item, value."""
+    return Interactions.read(path, user="user", item="item", response="value", progress=False)
+
+
+def find_sets(folder: Path) -> dict[str, Path]:
+    """Parquet files of user, item, value: folder/name.parquet or folder/name/name.parquet."""
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a folder of data sets.")
+    known = {name for names in STAND_INS.values() for name in names} | set(STAND_INS)
+    found = {path.stem: path for path in sorted(folder.glob("*.parquet"))}
+    found |= {path.stem: path for path in sorted(folder.glob("*/*.parquet"))}
+    found = {name: path for name, path in found.items() if name in known}
+    if not found:
+        raise InputError(f"{folder} holds none of the data sets: {', '.join(sorted(known))}.")
+    return found
+
+
+def run(
+    sets: dict[str, Path], results: Path, settings: Settings, progress: bool | None = None
+) -> list[Cell]:
+    """Compute every cell that the file of results lacks, adding each as soon as it is done."""
+    done = {cell.key: cell for cell in read_results(results)}
+    with progress_bar(progress, "Reproducing", len(sets)) as advance:
+        for name, path in sets.items():
+            data = read_set(path)
+            wanted = [
+                Cell(name, model, trained, settings.n_components, settings.random_state,
+                     __version__)
+                for model, trained in models_for(data.values.astype(np.float64))
+            ]  # fmt: skip
+            missing = [cell for cell in wanted if cell.key not in done]
+            parts = evaluate.split(data, random_state=settings.random_state) if missing else None
+            for cell in missing:
+                advance(0, f"{name}: {cell.model} {cell.trained_on}")
+                assert parts is not None
+                found = compute(cell, parts, settings)
+                done[found.key] = found
+                append_result(results, found)
+            advance(1, name)
+    return list(done.values())
+
+
+def compute(cell: Cell, parts: evaluate.Split, settings: Settings) -> Cell:
+    """Fit the model of a cell and score it; an error is a result too."""
+    began = time.perf_counter()
+    try:
+        model = _fit(cell, parts, settings)
+        seconds = time.perf_counter() - began
+        scored: Any = evaluate.scores(model, parts)
+        mass = _conditional_mass(model, parts)
+    except HcpfError as error:
+        logger.warning("%s, %s on %s: %s", cell.dataset, cell.model, cell.trained_on, error)
+        return Cell(*cell.key, error=" ".join(str(error).split()))
+    names = ("log_likelihood", "missing", "nonmissing", "conditional_nonmissing", "auc", "rmse")
+    values = {
+        name: None if getattr(scored, name) is None else getattr(scored, name).value
+        for name in names
+    }
+    if cell.trained_on == "B":  # only the pattern was fitted
+        values |= {"nonmissing": None, "conditional_nonmissing": None, "log_likelihood": None}
+        values |= {"rmse": None}
+        mass = None
+    return Cell(
+        *cell.key, **values, conditional_mass=mass, passes=getattr(model, "n_iter_", None),
+        seconds=seconds,
+    )  # fmt: skip
+
+
+def _fit(cell: Cell, parts: evaluate.Split, settings: Settings) -> Any:
+    if cell.model == "popularity":
+        return evaluate.Popularity().fit(parts.train, exclude=parts.exclude)
+    element = "degenerate" if cell.model == "HPF" else cell.model.removeprefix("HCPF-")
+    if cell.trained_on == "B":
+        element = "auto"
+    train_on: Any = {"F": "full", "NM": "observed", "B": "binary"}[cell.trained_on]
+    model = HCPF(
+        settings.n_components,
+        element=element,
+        train_on=train_on,
+        max_iter=settings.max_iter,
+        random_state=settings.random_state,
+        progress=False,
+    )
+    return model.fit(parts.train, validation=parts.validation_matrix, exclude=parts.exclude)
+
+
+def _conditional_mass(model: Any, parts: evaluate.Split) -> float | None:
+    """The conditional likelihood of whole numbers as probabilities, for continuous elements too.
+
+    A density at a whole number is no probability: what counts there is the mass between y - 1/2
+    and y + 1/2.
+    """
+    test = parts.test
+    if not np.all(test.values == np.floor(test.values)):
+        return None
+    predictive = model.predictive(parts.train.users[test.users], parts.train.items[test.items])
+    observed = predictive.observed
+    if model.element_.support.discrete:
+        return float(np.mean(observed.log_density(test.values)))
+    mass = observed.cdf(test.values + 0.5) - observed.cdf(test.values - 0.5)
+    return float(np.mean(np.log(np.maximum(mass, 1e-300))))
+
+
+def read_results(path: Path) -> list[Cell]:
+    """Lines written before; a last one that is not whole is left out and computed anew."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [cell for cell in map(_parse, rows) if cell is not None]
+
+
+def _parse(row: dict[str, str]) -> Cell | None:
+    try:
+        whole = {name: int(row[name]) for name in ("n_components", "random_state")}
+        text = {name: row[name] for name in ("dataset", "model", "trained_on", "version", "error")}
+        passes = int(row["passes"]) if row["passes"] else None
+        numbers = {
+            field.name: float(row[field.name]) if row[field.name] else None
+            for field in fields(Cell)[6:-1]
+            if field.name != "passes"
+        }
+        if row.get(None):  # pyright: ignore[reportArgumentType, reportCallIssue]
+            return None
+        return Cell(**text, **whole, **numbers, passes=passes)  # pyright: ignore[reportArgumentType]
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def append_result(path: Path, cell: Cell) -> None:
+    """Add a line to the results."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = [field.name for field in fields(Cell)]
+    _mend_last_line(path)
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, names, lineterminator="\n")
+        if file.tell() == 0:
+            writer.writeheader()
+        writer.writerow(
+            {name: "" if value is None else value for name, value in asdict(cell).items()}
+        )
+
+
+def _mend_last_line(path: Path) -> None:
+    """A run that was killed may have left half a line."""
+    if not path.exists():
+        return
+    text = path.read_bytes()
+    if text and not text.endswith(b"\n"):
+        path.write_bytes(text[: text.rfind(b"\n") + 1])
+
+
+def by_dataset(cells: Iterable[Cell]) -> Iterator[tuple[str, str, list[Cell]]]:
+    """(paper's set, set at hand, its cells) in the paper's order."""
+    cells = list(cells)
+    for paper_set, names in STAND_INS.items():
+        for name in (paper_set, *names):
+            chosen = [cell for cell in cells if cell.dataset == name]
+            if chosen:
+                yield paper_set, name, chosen

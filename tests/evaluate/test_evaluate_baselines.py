@@ -1,0 +1,159 @@
+"""Baselines: closed forms, margins that exclusion keeps, and values by item."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from hcpf import HCPF, Interactions, ObservedCompoundPoisson, simulate
+from hcpf.elements import Binomial, Degenerate, Gamma, Normal, ZeroTruncatedPoisson
+from hcpf.errors import InputError, NotFittedError
+from hcpf.evaluate import HPF, BinaryHPF, GlobalElement, PerItemElement, Popularity, scores, split
+from hcpf.evaluate.independent import Independent, OneElement
+
+QUICK = {"max_iter": 5, "n_threads": 1, "random_state": 0, "progress": False}
+
+
+def all_rates(model, shape):
+    return model.rate(np.arange(shape[0])[:, None], np.arange(shape[1])[None, :])
+
+
+def test_without_smoothing_rates_are_products_of_the_margins():
+    counts = np.array([[2.0, 1.0, 0.0], [3.0, 0.0, 0.0], [0.0, 1.0, 4.0]])
+    model = Popularity(Degenerate(), smoothing=0.0).fit(counts)
+    wanted = np.outer([2, 1, 2], [2, 2, 1]) / 5
+    np.testing.assert_allclose(all_rates(model, (3, 3)), wanted)
+    np.testing.assert_allclose(
+        model.predictive([0, 1], [2, 0]).prob_observed, 1 - np.exp([-2 / 5, -2 / 5])
+    )
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_rates_of_the_pairs_that_take_part_add_up_to_the_entries(seed):
+    rng = np.random.default_rng(seed)
+    observed, out = rng.random((12, 9)) < 0.4, rng.random((12, 9)) < 0.2
+    observed[0, 0], out[0, 0] = True, False
+    exclude = sparse.csr_array(out * 2.5)
+    model = Popularity(Degenerate(), smoothing=0.0)
+    model.fit(observed.astype(float), exclude=exclude)
+    rates, seen = all_rates(model, (12, 9)) * ~out, observed & ~out
+    np.testing.assert_allclose(rates.sum(axis=1), seen.sum(axis=1), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(rates.sum(axis=0), seen.sum(axis=0), rtol=1e-6, atol=1e-9)
+
+
+def test_smoothing_leaves_nothing_impossible_and_tends_to_the_density():
+    train = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
+    some = all_rates(Popularity(Degenerate()).fit(train), (4, 2))
+    assert np.all(some > 0)
+    assert some[0, 0] > some[0, 1]
+    much = all_rates(Popularity(Degenerate(), smoothing=1e9).fit(train), (4, 2))
+    np.testing.assert_allclose(much, 3 / 8, rtol=1e-6)
+
+
+def test_popularity_is_scored_like_a_model():
+    data = simulate(150, 100, density=0.1, element=Gamma(2, 0.5), random_state=0).interactions
+    parts = split(data, random_state=0)
+    model = Popularity(Gamma()).fit(parts.train, exclude=parts.exclude)
+    found = scores(model, parts)
+    rate = model.rate(parts.test.users, parts.test.items)
+    density = model.element_.log_density(parts.test.values)
+    assert found.nonmissing.value == pytest.approx(np.mean(np.log1p(-np.exp(-rate)) + density))
+    assert found.conditional_nonmissing.value == pytest.approx(np.mean(density))
+    assert found.auc.value > 0.6
+
+
+def test_means_by_item_are_shrunk_to_the_overall_mean():
+    values = np.array([[2.0, 8.0, 0.0], [4.0, 0.0, 0.0], [6.0, 0.0, 0.0]])
+    model = PerItemElement(Gamma(), smoothing=2.0).fit(values)
+    means = model.predictive(0, [0, 1, 2]).mean_observed
+    assert means.tolist() == pytest.approx([(10 + 12) / 5, (10 + 8) / 3, 5.0])
+
+
+@pytest.mark.parametrize(
+    ("make", "spread"),
+    [(lambda m: Gamma(5.0, 5.0 / m), "shape"), (lambda m: Normal(m, 5.0), "variance")],
+    ids=["gamma", "normal"],
+)
+def test_the_dispersion_within_items_is_found(make, spread, rng):
+    means = rng.uniform(2.0, 40.0, 1500)  # more than are solved for one by one
+    values = make(means).sample(np.ones((60, 1500)), rng)
+    model = PerItemElement(type(make(1.0))()).fit(sparse.csr_array(values))
+    assert float(model.item_elements_.parameters[spread]) == pytest.approx(5.0, rel=0.06)
+    found = model.predictive(0, np.arange(1500)).mean_observed
+    np.testing.assert_allclose(found, (values.sum(axis=0) + values.mean()) / 61, rtol=1e-3)
+
+
+@pytest.mark.parametrize("element", [Binomial(), ZeroTruncatedPoisson(), Degenerate()], ids=repr)
+def test_elements_without_a_dispersion_vary_by_item_too(element, rng):
+    values = 1.0 + rng.binomial(4, np.linspace(0.1, 0.9, 30), (80, 30))
+    data = Interactions.from_matrix(values * (rng.random((80, 30)) < 0.7))
+    parts = split(data, random_state=0)
+    one, many = (
+        scores(kind(element).fit(parts.train), parts).conditional_nonmissing.value
+        for kind in (GlobalElement, PerItemElement)
+    )
+    assert many > one or (many == one == -np.inf)
+
+
+def test_hpf_is_the_model_with_the_degenerate_element():
+    data = simulate(80, 60, density=0.2, element=Degenerate(), random_state=0).interactions
+    parts = split(data, random_state=0)
+    wrapped = HPF(4, **QUICK).fit(parts.train, exclude=parts.exclude)
+    plain = HCPF(4, element="degenerate", **QUICK).fit(parts.train, exclude=parts.exclude)
+    assert scores(wrapped, parts).as_dict() == scores(plain, parts).as_dict()
+    assert wrapped.recommend([3], n=4).item.tolist() == plain.recommend([3], n=4).item.tolist()
+
+
+def test_binary_hpf_takes_values_from_one_element():
+    data = simulate(80, 60, density=0.2, element=Gamma(2, 0.5), random_state=0).interactions
+    model = BinaryHPF(4, element="gamma", **QUICK).fit(data)
+    plain = HCPF(4, train_on="binary", **QUICK).fit(data)
+    found = model.predictive([1, 2], [3, 4])
+    np.testing.assert_allclose(found.prob_observed, plain.predict_proba([1, 2], [3, 4]))
+    assert model.element_ == Gamma.estimate(data.values)
+    np.testing.assert_allclose(found.observed.mean, model.element_.mean)
+    assert repr(model) == "BinaryHPF(4)"
+
+
+@pytest.mark.parametrize("element", [Gamma(2, 0.5), ZeroTruncatedPoisson(2.0)], ids=repr)
+def test_one_element_is_the_limit_of_the_compound(element):
+    one = OneElement(np.zeros(3), element)
+    limit = ObservedCompoundPoisson(np.zeros(3), element)
+    y = np.array([1.0, 2.0, 5.0])
+    np.testing.assert_allclose(one.log_density(y), limit.log_density(y))
+    np.testing.assert_allclose(one.cdf(y), limit.cdf(y), rtol=1e-9)
+    np.testing.assert_allclose(one.quantile(0.7), limit.quantile(0.7), rtol=1e-6)
+    np.testing.assert_allclose(one.mean, limit.mean)
+    pair = Independent(np.full(3, 0.2), element)
+    np.testing.assert_allclose(
+        pair.log_density(y), np.log(1 - np.exp(-0.2)) + element.log_density(y)
+    )
+    np.testing.assert_allclose(pair.mean, (1 - np.exp(-0.2)) * element.mean)
+
+
+@pytest.mark.parametrize(
+    "model", [Popularity(), GlobalElement(), PerItemElement(), HPF()], ids=repr
+)
+def test_what_is_not_fitted_says_so(model):
+    with pytest.raises(NotFittedError, match="call fit first"):
+        model.rate(0, 0)
+    if hasattr(model, "recommend"):
+        with pytest.raises(NotFittedError, match="call fit first"):
+            model.recommend([0])
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(InputError, match="smoothing"):
+        Popularity(smoothing=-1.0).fit(np.eye(3))
+    with pytest.raises(InputError, match="smoothing"):
+        PerItemElement(smoothing=0.0).fit(np.eye(3))
+    model = Popularity().fit(np.eye(3))
+    with pytest.raises(InputError, match="not among those fitted"):
+        model.rate(7, 0)
+    with pytest.raises(InputError, match="by must be"):
+        model.recommend([0], by="response")
+    with pytest.raises(InputError, match="at least one user"):
+        model.recommend([])
+    with pytest.raises(InputError, match="all are excluded"):
+        Popularity().fit(np.eye(3), exclude=np.eye(3))
