@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from hcpf._checks import flag
@@ -26,7 +26,7 @@ class _NotFittedError(NotFittedError, SklearnNotFittedError):
     """The NotFittedError of hcpf and of scikit-learn, whichever a caller looks for."""
 
 
-class HCPF(Growing, BaseEstimator):
+class HCPF(Growing, TransformerMixin, BaseEstimator):
     """Hierarchical compound Poisson factorization.
 
     Parameters
@@ -67,6 +67,10 @@ class HCPF(Growing, BaseEstimator):
         uniformly from the grid as the paper does.
     n_truncation
         The paper's N_tr, the largest n summed; None sums every n that counts.
+    tempering
+        How often the data count against the priors: 1 is the posterior itself. "auto" is
+        1 + 2 (entries) / (K (users + items)), at most 4, because independent factors overstate
+        their uncertainty where each has many entries; 1 for "observed" and for "entry".
     warm_start
         Begin a new fit from the current posterior where the shapes agree.
     n_threads
@@ -100,7 +104,7 @@ class HCPF(Growing, BaseEstimator):
         *,
         element: str | Element = "auto",
         train_on: Literal["full", "observed", "binary"] = "full",
-        n_fits: int = 1,
+        n_fits: int = 3,
         combine: Literal["average", "best"] = "average",
         solver: Literal["auto", "cavi", "svi", "entry"] = "auto",
         priors: Literal["auto", "paper"] | Priors = "auto",
@@ -116,6 +120,7 @@ class HCPF(Growing, BaseEstimator):
         xi: float | None = None,
         stratified: bool = True,
         n_truncation: int | None = None,
+        tempering: float | Literal["auto"] = "auto",
         warm_start: bool = False,
         n_threads: int | None = None,
         random_state: int | np.random.Generator | None = None,
@@ -143,6 +148,7 @@ class HCPF(Growing, BaseEstimator):
         self.xi = xi
         self.stratified = stratified
         self.n_truncation = n_truncation
+        self.tempering = tempering
         self.warm_start = warm_start
         self.n_threads = n_threads
         self.random_state = random_state
@@ -195,6 +201,11 @@ class HCPF(Growing, BaseEstimator):
         data = self._joined(X, duplicates)
         return self._train(data, self._plan(), Start(self._grown(data), self.element_))
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "posteriors_"):
             raise _NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit first.")
@@ -216,7 +227,7 @@ class HCPF(Growing, BaseEstimator):
         )
         self._set_fitted(
             data, fitted.posteriors, fitted.element, fitted.priors, fitted.history,
-            fitted.interrupted,
+            fitted.interrupted, fitted.tempering,
         )  # fmt: skip
         return self
 
@@ -259,6 +270,7 @@ class HCPF(Growing, BaseEstimator):
             options=self._options(),
             validation_fraction=self.validation_fraction,
             n_truncation=self.n_truncation,
+            tempering=self.tempering,
             n_threads=self.n_threads,
             random_state=self.random_state,
             progress=self.progress,

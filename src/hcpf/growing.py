@@ -106,12 +106,19 @@ class Growing(Recommending):
                 train_on=self.train_on,
                 exclude=exclude,
                 n_truncation=self.n_truncation,
+                weight=self.tempering_,
             )
             sides = (rows, posterior.items) if users else (posterior.users, rows)
             posteriors.append(Posterior(*sides))
         other = copy(self)
         other._set_fitted(
-            data, posteriors, self.element_, self.priors_, self.history_, self.interrupted_
+            data,
+            posteriors,
+            self.element_,
+            self.priors_,
+            self.history_,
+            self.interrupted_,
+            self.tempering_,
         )
         return other
 
@@ -133,7 +140,13 @@ class Growing(Recommending):
             wider = copy(self)
             known = Interactions(sparse.csr_array(matrix[:, :n_items]), data.users, self.items_)
             wider._set_fitted(
-                known, posteriors, self.element_, self.priors_, self.history_, self.interrupted_
+                known,
+                posteriors,
+                self.element_,
+                self.priors_,
+                self.history_,
+                self.interrupted_,
+                self.tempering_,
             )
             new = Interactions(
                 sparse.csr_array(matrix[:, n_items:]), data.users, data.items[n_items:]

@@ -40,6 +40,7 @@ class Predicting:
     history_: list[Check]
     n_iter_: int
     interrupted_: bool
+    tempering_: float
     n_features_in_: int
     interactions_: Interactions
     users_: NDArray[Any]
@@ -55,10 +56,12 @@ class Predicting:
         priors: Priors,
         history: list[Check],
         interrupted: bool,
+        tempering: float = 1.0,
     ) -> None:
         self.posteriors_, self.posterior_ = posteriors, posteriors[0]
         self.element_, self.priors_ = element, priors
         self.history_, self.interrupted_ = history, interrupted
+        self.tempering_ = tempering
         self.n_iter_ = history[-1].iteration if history else 0
         self.interactions_, self.n_features_in_ = data, data.n_items
         self.users_, self.items_ = data.users, data.items

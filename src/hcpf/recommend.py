@@ -146,7 +146,9 @@ class Recommending(Predicting):
         own, values = self._own_entries(u)
         entries, prior = np.zeros(len(own)), 0.0
         for posterior in self.posteriors_:
-            _, by_entry, rest = contributions(posterior, self.element_, u, i, own, values)
+            _, by_entry, rest = contributions(
+                posterior, self.element_, u, i, own, values, self.tempering_
+            )
             entries += by_entry / len(self.posteriors_)
             prior += float(rest[0]) / len(self.posteriors_)
         order = np.argsort(-entries, kind="stable")

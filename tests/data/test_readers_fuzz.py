@@ -173,9 +173,16 @@ def test_random_bytes(folder, content, ending):
     assert outcome(folder, content, ending) is None
 
 
-@given(
-    st.text('ab1.-,;"\n\r\t|é \0', max_size=60), st.booleans(), st.sampled_from([None, ",", ";"])
-)
+rows_and_rubbish = st.lists(
+    st.sampled_from(
+        ["a,b,1\n", 'a,"b\n",2\r\n', '"a""",é,-.5\n', "\n", " ", '"', ",", "1", "\0", "\r"]
+    )
+    | st.text('ab1.-,;"\n\r\t|é \0', max_size=5),
+    max_size=6,
+).map("".join)
+
+
+@given(rows_and_rubbish, st.booleans(), st.sampled_from([None, ",", ";"]))
 @fuzzed(300)
 def test_random_text_after_a_header(folder, text, quoted, delimiter):
     header = '"who","what","paid"\n' if quoted else "who,what,paid\n"

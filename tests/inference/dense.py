@@ -53,6 +53,7 @@ class Model:
     observed: np.ndarray
     exposed: np.ndarray
     most: int | None = None
+    weight: float = 1.0
 
     @property
     def transposed(self):
@@ -150,9 +151,9 @@ def update_users(model):
     users, items = model.users, model.items
     mean, _ = expected_counts(model)
     share = users.log_mean[:, None, :] + items.log_mean[None, :, :] - log_rates(model)[:, :, None]
-    a = users.shape + np.sum(mean[:, :, None] * np.exp(share), axis=1)
+    a = users.shape + model.weight * np.sum(mean[:, :, None] * np.exp(share), axis=1)
     activity = users.activity_a / users.activity_b
-    b = activity[:, None] + model.exposed @ items.mean
+    b = activity[:, None] + model.weight * (model.exposed @ items.mean)
     activity_b = users.activity_rate + np.sum(a / b, axis=1)
     return replace(model, users=replace(users, a=a, b=b, activity_b=activity_b))
 
@@ -200,7 +201,7 @@ def bound(model):
     _, log_z = expected_counts(model)
     rate = model.users.mean @ model.items.mean.T
     data = np.sum(log_z) - np.sum(rate[model.exposed])
-    return float(data + side_bound(model.users) + side_bound(model.items))
+    return float(model.weight * data + side_bound(model.users) + side_bound(model.items))
 
 
 # -- minibatches of users -------------------------------------------------------------------------

@@ -37,6 +37,7 @@ def simulate(element, seed=0, density=0.3):
 
 def fit(data, **settings):
     defaults = {"n_components": 3, "max_iter": 50, "tol": 1e-4, "random_state": 0, "n_threads": 1}
+    defaults |= {"n_fits": 1, "tempering": 1.0}
     return HCPF(**(defaults | settings)).fit(data.interactions)
 
 

@@ -90,6 +90,7 @@ def as_production(model, train_on="full", **options):
         train_on=train_on,
         exclude=None if train_on == "observed" else excluded_matrix(model),
         n_truncation=model.most,
+        weight=model.weight,
         **options,
     )
     size = model.users.a.shape[1]
@@ -106,4 +107,5 @@ def assert_same_point(state, model, rtol=3e-6):
 def quick(n_components=3, **settings):
     """An estimator for tests: few passes of coordinate ascent on one thread, always the same."""
     defaults = {"solver": "cavi", "max_iter": 10, "tol": 0.0, "n_threads": 1, "random_state": 0}
+    defaults |= {"n_fits": 1, "tempering": 1.0}
     return HCPF(n_components, **(defaults | settings))

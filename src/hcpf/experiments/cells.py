@@ -45,6 +45,8 @@ class Settings:
     n_components: int = 50
     random_state: int = 0
     max_iter: int = 100
+    n_fits: int = 1
+    """One fit, as in the paper; averages of several are better."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,7 @@ def find_sets(folder: Path) -> dict[str, Path]:
     found = {path.stem: path for path in sorted(folder.glob("*.parquet"))}
     found |= {path.stem: path for path in sorted(folder.glob("*/*.parquet"))}
     found = {name: path for name, path in found.items() if name in known}
+    found = dict(sorted(found.items(), key=lambda pair: pair[1].stat().st_size))
     if not found:
         raise InputError(f"{folder} holds none of the data sets: {', '.join(sorted(known))}.")
     return found
@@ -168,6 +171,7 @@ def _fit(cell: Cell, parts: evaluate.Split, settings: Settings) -> Any:
         element=element,
         train_on=train_on,
         max_iter=settings.max_iter,
+        n_fits=settings.n_fits,
         random_state=settings.random_state,
         progress=False,
     )

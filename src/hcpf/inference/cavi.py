@@ -17,11 +17,11 @@ def cavi_step(state: State, problem: Problem, priors: Priors) -> None:
     size = state.users.a.shape[1]
     state.user_sums, user_counts = half_step(
         state.users, state.items, problem.users, problem,
-        side_prior(priors, size, users=True), state.item_sums,
+        side_prior(priors, size, users=True, scale=problem.weight), state.item_sums,
     )  # fmt: skip
     state.item_sums, item_counts = half_step(
         state.items, state.users, problem.items, problem,
-        side_prior(priors, size, users=False), state.user_sums,
+        side_prior(priors, size, users=False, scale=problem.weight), state.user_sums,
     )  # fmt: skip
     state.sum_counts = float(item_counts[0])
     state.cut_short = bool(user_counts[1] + item_counts[1] > 0)

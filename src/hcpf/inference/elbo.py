@@ -12,11 +12,12 @@ def elbo(state: State, problem: Problem, priors: Priors) -> float:
     r"""The bound at the current state, with the optimal q(n) of every entry.
 
     :math:`\sum_{obs}\log Z_{ui} - \sum_k (\sum_u E s_{uk})(\sum_i E v_{ik})` plus, for each side,
-    :math:`E\log p(s \mid r) + E\log p(r) + H[s] + H[r]`.
+    :math:`E\log p(s \mid r) + E\log p(r) + H[s] + H[r]`. Where the data count more than once, the
+    first line is multiplied by their weight.
     """
     size = state.users.a.shape[1]
     users, items = problem.users, problem.items
-    total = _sum_log_z(state, problem) - expected_total(state, problem)
+    total = problem.weight * (_sum_log_z(state, problem) - expected_total(state, problem))
     for factors, side, is_users in ((state.users, users, True), (state.items, items, False)):
         shape = priors.user_activity_shape if is_users else priors.item_activity_shape
         parts = np.zeros(len(side.blocks) - 1)

@@ -15,6 +15,7 @@ def contributions(
     item: int,
     own_items: IntArray,
     own_values: FloatArray,
+    weight: float = 1.0,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     r"""Split the rate of a pair by component, and by the user's own entries and the prior.
 
@@ -32,6 +33,6 @@ def contributions(
     share = np.exp(share - peak)
     log_rate = np.log(share.sum(axis=1)) + peak[:, 0]
     share /= share.sum(axis=1, keepdims=True)
-    count = sum_over_n(element, own_values, np.exp(log_rate)).mean
+    count = weight * sum_over_n(element, own_values, np.exp(log_rate)).mean
     by_entry = (count[:, None] * share) @ per_count
     return by_component, by_entry, np.array([by_component.sum() - by_entry.sum()])

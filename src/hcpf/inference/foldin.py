@@ -29,6 +29,7 @@ def fold_in(
     train_on: str,
     exclude: Csr | None = None,
     n_truncation: int | None = None,
+    weight: float = 1.0,
 ) -> FactorPosterior:
     """The posterior of the rows of a canonical matrix whose columns are the fixed side.
 
@@ -50,7 +51,7 @@ def fold_in(
     cols.a[:], cols.mean[:] = fixed.shape_, fixed.mean_
     kernels.scale_rows(cols, problem.items.blocks)
     col_sums = fixed.mean_.sum(axis=0, dtype=np.float64)
-    prior = side_prior(priors, size, users)
+    prior = side_prior(priors, size, users, scale=weight)
     rows = empty_factors(problem.users.size, size)
     _even_start(rows, problem, prior, col_sums)
     moving = everyone = np.arange(problem.users.size)

@@ -51,6 +51,8 @@ class Problem:
     train_on: str
     n_observed: int
     sum_of_values: float
+    weight: float = 1.0
+    """How often the data count: the power of the likelihood, 1 for the posterior itself."""
     order: NDArray[np.int64] | None = None
     """Row r of the problem is user order[r] of the data; None where nothing was reordered."""
 
@@ -69,6 +71,7 @@ def make_problem(
     order: NDArray[np.int64] | None = None,
     n_truncation: int | None = None,
     reach: FloatArray | None = None,
+    weight: float = 1.0,
 ) -> Problem:
     """Lay out a canonical CSR matrix for training; ``exclude`` holds pairs to leave out."""
     step = local_step(element, matrix.data, n_truncation, reach)
@@ -89,6 +92,7 @@ def make_problem(
         train_on=train_on,
         n_observed=matrix.nnz,
         sum_of_values=float(matrix.data.sum(dtype=np.float64)),
+        weight=weight,
         order=order,
     )
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from hcpf._checks import number, one_of
 from hcpf._types import Csr, FloatArray
 from hcpf.elements import (
     Binomial,
@@ -24,6 +25,9 @@ from hcpf.priors import Priors, expected_count
 
 OBSERVED_COUNT = -float(np.log(0.001))
 """E[n] when training on observed entries only: the paper assumes a share of 0.001 missing."""
+
+TEMPERING_SLOPE, MOST_TEMPERING = 2.0, 4.0
+"""Of tempering="auto"."""
 
 _DISCRETE: tuple[type[Element], ...] = (
     Binomial, Poisson, NegativeBinomial, ZeroTruncatedPoisson, Logarithmic, Geometric,
@@ -147,3 +151,26 @@ def choose_priors(
         expected = float(np.sum(matrix.data, dtype=np.float64)) / cells
     recipe = Priors.paper_for if priors == "paper" else Priors.matched
     return recipe(expected, n_components)
+
+
+def check_tempering(value: Any) -> str | float:
+    """Return a checked ``tempering``: "auto" or a positive number."""
+    if isinstance(value, str):
+        return one_of("tempering", value, ("auto",))
+    return number("tempering", value, 1e-3, 1e3, "'auto' or a number from 0.001 to 1000")
+
+
+def choose_tempering(
+    tempering: str | float, matrix: Csr, n_components: int, train_on: str, solver: str
+) -> float:
+    """How often the data count; "auto" grows with the entries that each factor has.
+
+    Independent gammas overstate how uncertain the factors are, the more so the more entries share
+    them. Where there are few the posterior itself is best.
+    """
+    if tempering != "auto":
+        return float(tempering)
+    if train_on == "observed" or solver == "entry":
+        return 1.0
+    per_factor = matrix.nnz / (n_components * sum(matrix.shape))
+    return float(min(1.0 + TEMPERING_SLOPE * per_factor, MOST_TEMPERING))

@@ -21,7 +21,12 @@ from hcpf.inference.heldout import HeldOut, Parts, set_aside
 from hcpf.inference.mstep import refit_element
 from hcpf.inference.options import FitOptions
 from hcpf.inference.problem import Problem, make_problem
-from hcpf.inference.recipes import choose_element, choose_priors
+from hcpf.inference.recipes import (
+    check_tempering,
+    choose_element,
+    choose_priors,
+    choose_tempering,
+)
 from hcpf.inference.sampling import row_of_entries
 from hcpf.inference.state import initial_state, state_from_posterior, to_posterior
 from hcpf.inference.threads import kernel_threads
@@ -45,6 +50,7 @@ class FitPlan:
     options: FitOptions
     validation_fraction: float = 0.0
     n_truncation: int | None = None
+    tempering: str | float = 1.0
     n_threads: int | None = None
     random_state: int | np.random.Generator | None = None
     progress: bool | None = None
@@ -59,6 +65,7 @@ class FitPlan:
             n_components=whole("n_components", self.n_components),
             train_on=one_of("train_on", self.train_on, TRAINING_SETS),
             n_fits=whole("n_fits", self.n_fits),
+            tempering=check_tempering(self.tempering),
             combine=one_of("combine", self.combine, COMBINATIONS),
             validation_fraction=number(
                 "validation_fraction", self.validation_fraction, 0.0, below_one, "in [0, 1)"
@@ -92,6 +99,7 @@ class Fitted:
     priors: Priors
     history: list[Check]
     interrupted: bool
+    tempering: float
 
 
 def fit_all(
@@ -120,6 +128,10 @@ def fit_all(
     priors = choose_priors(
         plan.priors, matrix, element, n_excluded, plan.n_components, plan.train_on
     )
+    weight = choose_tempering(
+        plan.tempering, matrix, plan.n_components, plan.train_on, plan.options.solver
+    )
+    plan = replace(plan, tempering=weight)
     runs: list[_Outcome] = []
     seeds = rng.integers(0, 1 << 63, size=(plan.n_fits, 2))
     with kernel_threads(plan.n_threads):
@@ -183,7 +195,7 @@ class _Fit:
         def remake(element: Element, reach: FloatArray | None) -> Problem:
             return make_problem(
                 matrix, element, train_on=plan.train_on, exclude=self.parts.excluded, order=order,
-                n_truncation=plan.n_truncation, reach=reach,
+                n_truncation=plan.n_truncation, reach=reach, weight=float(plan.tempering),
             )  # fmt: skip
 
         saved = None if checkpoint is None else checkpoint.load()
@@ -236,7 +248,7 @@ class _Fit:
         for array in arrays:
             digest.update(np.ascontiguousarray(array).data)
         settings = (
-            matrix.shape, plan.n_components, plan.train_on, plan.n_truncation,
+            matrix.shape, plan.n_components, plan.train_on, plan.n_truncation, plan.tempering,
             plan.options.describe(), self.priors, type(self.element).__name__,
             self.element.parameters, self.rng.bit_generator.state,
         )  # fmt: skip
@@ -259,4 +271,4 @@ def _gather(runs: list[_Outcome], priors: Priors, matrix: Csr, plan: FitPlan) ->
         rate = Combined(posteriors).rates(row_of_entries(matrix), matrix.indices)
         dispersion = plan.train_on != "observed"
         element = refit_element(element, matrix.data, rate, dispersion=dispersion)
-    return Fitted(posteriors, element, priors, runs[0].history, interrupted)
+    return Fitted(posteriors, element, priors, runs[0].history, interrupted, float(plan.tempering))

@@ -53,7 +53,7 @@ def svi_pass(state: State, problem: Problem, priors: Priors, options: SviOptions
     n_users, size = state.users.a.shape
     edges = np.linspace(0, n_users, min(options.batches, n_users) + 1).astype(np.int64)
     walk = _Walk(problem)
-    user_prior = side_prior(priors, size, users=True)
+    user_prior = side_prior(priors, size, users=True, scale=problem.weight)
     user_sums, batch_sums = np.zeros(size), np.zeros(size)
     sum_counts, cut = 0.0, 0.0
     for first, last in pairwise(edges.tolist()):
@@ -65,7 +65,7 @@ def svi_pass(state: State, problem: Problem, priors: Priors, options: SviOptions
             )  # fmt: skip
             cut += user_counts[1]
         step = min((state.steps + options.tau) ** -options.xi, 1.0)
-        scale = n_users / (last - first)
+        scale = problem.weight * n_users / (last - first)
         entries, pattern = walk.to(last)
         state.item_sums, item_counts = half_step(
             state.items, state.users, problem.items, problem,

@@ -43,6 +43,7 @@ def save(model: Any, path: str | Path, *, overwrite: bool = False) -> None:
         "shape": list(data.shape),
         "data_fingerprint": fingerprint(matrix),
         "interrupted": model.interrupted_,
+        "tempering": model.tempering_,
         "history": [
             {name: _plain(value) for name, value in asdict(check).items()}
             for check in model.history_
@@ -89,7 +90,13 @@ def _rebuild(kind: Any, stored: Stored) -> Any:
     if not element.is_complete:
         raise ModelError(f"The model's element lacks parameters: {element!r}.")
     model._set_fitted(
-        data, posteriors, element, Priors(**about["priors"]), history, bool(about["interrupted"])
+        data,
+        posteriors,
+        element,
+        Priors(**about["priors"]),
+        history,
+        bool(about["interrupted"]),
+        float(about["tempering"]),
     )
     return model
 

@@ -1,0 +1,73 @@
+"""Data that count more, or less, than once."""
+
+import numpy as np
+import pytest
+
+from hcpf import HCPF, simulate
+from hcpf.elements import Degenerate, Gamma, Poisson
+from hcpf.errors import ParameterError
+from hcpf.inference.cavi import cavi_step
+from hcpf.inference.elbo import elbo
+from hcpf.inference.recipes import MOST_TEMPERING, choose_tempering
+from hcpf.inference.svi import SviOptions, svi_pass
+from inference import dense
+from inference.worlds import (
+    PRIORS,
+    TRAINING,
+    TRAINING_IDS,
+    as_production,
+    assert_same_point,
+    draw_model,
+    quick,
+)
+
+
+@pytest.mark.parametrize("weight", [0.25, 3.0])
+@pytest.mark.parametrize("train_on", TRAINING, ids=TRAINING_IDS)
+@pytest.mark.parametrize("element", [Poisson(0.8), Gamma(2.0, 1.5)], ids=["poisson", "gamma"])
+def test_steps_and_bound_are_those_of_the_twin(element, train_on, weight):
+    model = dense.replace(draw_model(element, train_on=train_on), weight=weight)
+    problem, state = as_production(model, train_on)
+    previous = -np.inf
+    for _ in range(4):
+        assert elbo(state, problem, PRIORS) == pytest.approx(dense.bound(model), rel=1e-6)
+        assert dense.bound(model) >= previous
+        previous = dense.bound(model)
+        cavi_step(state, problem, PRIORS)
+        model = dense.cavi_step(model)
+    assert_same_point(state, model, rtol=2e-5)
+
+
+def test_one_batch_with_a_full_step_is_coordinate_ascent():
+    model = dense.replace(draw_model(Poisson(0.8)), weight=2.5)
+    problem, state = as_production(model)
+    svi_pass(state, problem, PRIORS, SviOptions(batches=1, local_sweeps=1, tau=1.0, xi=0.6))
+    assert_same_point(state, dense.cavi_step(model), rtol=2e-5)
+
+
+def test_weight_two_is_every_entry_and_every_pair_twice():
+    """For the degenerate element: the same as two copies of each user who share their factors."""
+    data = simulate(60, 40, density=0.2, element=Degenerate(), random_state=0).interactions
+    doubled = quick(4, element=Degenerate(), tempering=2.0, max_iter=3).fit(data)
+    once = quick(4, element=Degenerate(), max_iter=3).fit(data)
+    # All evidence counts twice, so the shapes beyond the prior's do, at least at the start.
+    extra = doubled.posterior_.users.a.sum() / once.posterior_.users.a.sum()
+    assert 1.5 < extra < 2.05
+
+
+def test_auto_follows_the_entries_for_each_factor():
+    data = simulate(200, 100, density=0.1, random_state=0).interactions
+    expected = 1.0 + 2.0 * data.n_observed / (5 * 300)
+    model = quick(5, tempering="auto").fit(data)
+    assert model.tempering_ == pytest.approx(min(expected, MOST_TEMPERING))
+    assert choose_tempering("auto", data.matrix, 1, "full", "cavi") == MOST_TEMPERING
+    assert choose_tempering("auto", data.matrix, 5, "observed", "cavi") == 1.0
+    assert choose_tempering("auto", data.matrix, 5, "full", "entry") == 1.0
+    assert quick(5, tempering=1.7).fit(data).tempering_ == 1.7
+
+
+@pytest.mark.parametrize("bad", ["hot", 0.0, -1.0, np.nan, np.inf, None, True])
+def test_bad_tempering(bad):
+    data = simulate(20, 10, density=0.3, random_state=0).interactions
+    with pytest.raises(ParameterError, match="tempering"):
+        HCPF(3, tempering=bad).fit(data)
