@@ -69,7 +69,7 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         The paper's N_tr, the largest n summed; None sums every n that counts.
     tempering
         How often the data count against the priors: 1 is the posterior itself. "auto" is
-        1 + 2 (entries) / (K (users + items)), at most 4, because independent factors overstate
+        entries / max(users, items) / 8, between 1 and 4, because independent factors overstate
         their uncertainty where each has many entries; 1 for "observed" and for "entry".
     warm_start
         Begin a new fit from the current posterior where the shapes agree.

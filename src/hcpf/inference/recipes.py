@@ -26,8 +26,11 @@ from hcpf.priors import Priors, expected_count
 OBSERVED_COUNT = -float(np.log(0.001))
 """E[n] when training on observed entries only: the paper assumes a share of 0.001 missing."""
 
-TEMPERING_SLOPE, MOST_TEMPERING = 2.0, 4.0
+TEMPERING_SCALE, MOST_TEMPERING = 8.0, 4.0
 """Of tempering="auto"."""
+
+FAR_BEHIND = 0.5
+"""Nats for each value: an element that far behind another does not catch up with factors."""
 
 _DISCRETE: tuple[type[Element], ...] = (
     Binomial, Poisson, NegativeBinomial, ZeroTruncatedPoisson, Logarithmic, Geometric,
@@ -66,34 +69,40 @@ def _is_degenerate(element: str | Element) -> bool:
     return get(element) is Degenerate
 
 
-def likeliest_element(values: FloatArray) -> Element:
-    """The applicable element under which the observed values are likeliest.
+def candidate_elements(values: FloatArray) -> list[Element]:
+    """The applicable elements, estimated from the observed values, likeliest first.
 
+    Those under which the values alone are less likely by ``FAR_BEHIND`` each are left out.
     Whole numbers are compared under discrete elements only: a density is not a probability.
     """
     sample = np.asarray(values, dtype=np.float64)
     if np.all(sample == 1.0):
-        return Degenerate()
+        return [Degenerate()]
     whole = bool(np.all(sample == np.floor(sample))) and sample.min() >= 0
-    candidates = _DISCRETE if whole else _POSITIVE if sample.min() > 0 else (Normal,)
+    kinds = _DISCRETE if whole else _POSITIVE if sample.min() > 0 else (Normal,)
     distinct, counts = np.unique(sample, return_counts=True)
-    best: tuple[float, Element] | None = None
-    for kind in candidates:
+    found: list[tuple[float, Element]] = []
+    for kind in kinds:
         if not np.all(kind.support.contains(distinct)):
             continue
         try:
             element = kind.estimate(sample)
         except EstimationError:
             continue
-        score = float(counts @ element.log_density(distinct))
-        if best is None or score > best[0]:
-            best = score, element
-    if best is None:
+        found.append((float(counts @ element.log_density(distinct)), element))
+    if not found:
         raise InputError(
             f"No element can be estimated from these values (all equal {sample[0]:g}?): give one, "
             "with its parameters."
         )
-    return best[1]
+    found.sort(key=lambda pair: -pair[0])
+    least = found[0][0] - FAR_BEHIND * sample.size
+    return [element for score, element in found if score >= least]
+
+
+def likeliest_element(values: FloatArray) -> Element:
+    """The applicable element under which the observed values are likeliest."""
+    return candidate_elements(values)[0]
 
 
 def _for_training(element: Element, train_on: str) -> Element:
@@ -160,10 +169,8 @@ def check_tempering(value: Any) -> str | float:
     return number("tempering", value, 1e-3, 1e3, "'auto' or a number from 0.001 to 1000")
 
 
-def choose_tempering(
-    tempering: str | float, matrix: Csr, n_components: int, train_on: str, solver: str
-) -> float:
-    """How often the data count; "auto" grows with the entries that each factor has.
+def choose_tempering(tempering: str | float, matrix: Csr, train_on: str, solver: str) -> float:
+    """How often the data count; "auto" grows with the entries of a row on the longer side.
 
     Independent gammas overstate how uncertain the factors are, the more so the more entries share
     them. Where there are few the posterior itself is best.
@@ -172,5 +179,5 @@ def choose_tempering(
         return float(tempering)
     if train_on == "observed" or solver == "entry":
         return 1.0
-    per_factor = matrix.nnz / (n_components * sum(matrix.shape))
-    return float(min(1.0 + TEMPERING_SLOPE * per_factor, MOST_TEMPERING))
+    entries_per_row = matrix.nnz / max(matrix.shape)
+    return float(np.clip(entries_per_row / TEMPERING_SCALE, 1.0, MOST_TEMPERING))

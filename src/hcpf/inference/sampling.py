@@ -88,6 +88,15 @@ def select(matrix: Csr, mask: NDArray[np.bool_]) -> Csr:
     return sparse.csr_array((matrix.data[mask], matrix.indices[mask], pointer), shape=matrix.shape)
 
 
+def some_rows(matrix: Csr, most: int, rng: np.random.Generator) -> Csr:
+    """Random whole rows with about ``most`` entries; all of them where there are no more."""
+    if matrix.nnz <= most:
+        return matrix
+    order = rng.permutation(matrix.shape[0])
+    entries = np.cumsum(np.diff(matrix.indptr)[order])
+    return matrix[np.sort(order[: max(int(np.searchsorted(entries, most)), 1)])]
+
+
 def row_of_entries(matrix: Csr) -> NDArray[np.int64]:
     """The row of every stored entry."""
     return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))

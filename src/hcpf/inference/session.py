@@ -1,6 +1,7 @@
 """From a matrix and a plan to fitted posteriors: elements, priors, held-out pairs, several fits."""
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
@@ -13,7 +14,7 @@ from scipy import sparse
 from hcpf._checks import flag, number, one_of, settle, whole
 from hcpf._types import Csr, FloatArray
 from hcpf.elements.base import Element
-from hcpf.errors import ParameterError
+from hcpf.errors import InputError, ParameterError
 from hcpf.inference.checkpoint import Checkpoint, make_folder, remembered_seed, restore
 from hcpf.inference.combine import Combined
 from hcpf.inference.fit import Check, Run, train
@@ -22,16 +23,22 @@ from hcpf.inference.mstep import refit_element
 from hcpf.inference.options import FitOptions
 from hcpf.inference.problem import Problem, make_problem
 from hcpf.inference.recipes import (
+    candidate_elements,
     check_tempering,
     choose_element,
     choose_priors,
     choose_tempering,
 )
-from hcpf.inference.sampling import row_of_entries
+from hcpf.inference.sampling import row_of_entries, some_rows
 from hcpf.inference.state import initial_state, state_from_posterior, to_posterior
 from hcpf.inference.threads import kernel_threads
 from hcpf.posterior import Posterior
 from hcpf.priors import Priors
+
+_SHORT_ENTRIES, _SHORT_COMPONENTS, _SHORT_PASSES, _SHORT_HELD_OUT = 1_000_000, 10, 8, 0.1
+"""The short fits that choose an element."""
+
+logger = logging.getLogger("hcpf")
 
 TRAINING_SETS = ("full", "observed", "binary")
 COMBINATIONS = ("average", "best")
@@ -120,6 +127,8 @@ def fit_all(
         validation = None if validation is None else _ones(validation)
     parts = set_aside(matrix, validation, exclude, plan.validation_fraction, plan.train_on, rng)
     matrix = parts.training
+    if plan.element == "auto" and plan.train_on == "full":
+        plan = replace(plan, element=_best_of_short_fits(matrix, plan, rng))
     element = choose_element(plan.element, matrix.data, plan.train_on)
     parts.check_support(element)
     if start is not None and plan.options.learn_element and type(start.element) is type(element):
@@ -128,9 +137,7 @@ def fit_all(
     priors = choose_priors(
         plan.priors, matrix, element, n_excluded, plan.n_components, plan.train_on
     )
-    weight = choose_tempering(
-        plan.tempering, matrix, plan.n_components, plan.train_on, plan.options.solver
-    )
+    weight = choose_tempering(plan.tempering, matrix, plan.train_on, plan.options.solver)
     plan = replace(plan, tempering=weight)
     runs: list[_Outcome] = []
     seeds = rng.integers(0, 1 << 63, size=(plan.n_fits, 2))
@@ -141,6 +148,39 @@ def fit_all(
             if runs[-1].interrupted:
                 break
         return _gather(runs, priors, matrix, plan)
+
+
+def _best_of_short_fits(matrix: Csr, plan: FitPlan, rng: np.random.Generator) -> str:
+    """The name of the element with the best validation likelihood after a few passes.
+
+    The held-out pairs, missing ones included, are the same for all candidates.
+    """
+    candidates = candidate_elements(matrix.data)
+    if len(candidates) == 1:
+        return candidates[0].name
+    sample = some_rows(matrix, _SHORT_ENTRIES, rng)
+    short = replace(
+        plan,
+        n_components=min(plan.n_components, _SHORT_COMPONENTS),
+        n_fits=1,
+        options=replace(
+            plan.options, solver="cavi", max_iter=_SHORT_PASSES, tol=0.0,
+            check_every=_SHORT_PASSES,
+        ),
+        validation_fraction=_SHORT_HELD_OUT,
+        random_state=int(rng.integers(1 << 32)),
+        progress=False,
+        checkpoint=None,
+    )  # fmt: skip
+    scores: dict[str, float] = {}
+    for candidate in candidates:
+        try:
+            fitted = fit_all(sample, replace(short, element=candidate.name))
+        except InputError:
+            continue  # the sample cannot estimate it, or is too small to hold anything out
+        scores[candidate.name] = fitted.history[-1].validation_log_likelihood or -np.inf
+        logger.info("auto: %s has validation likelihood %.5f", *list(scores.items())[-1])
+    return max(scores, key=lambda name: scores[name]) if scores else candidates[0].name
 
 
 def _generator(plan: FitPlan) -> np.random.Generator:

@@ -1,0 +1,267 @@
+"""Figures of a fitted model for notebooks; matplotlib is loaded when one is asked for.
+
+Each function draws into the axes that it is given, or into a new figure, and returns the axes:
+``plots.convergence(model).figure`` is that figure. They show what ``hcpf.report`` shows, from the
+same numbers.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hcpf._types import FloatArray
+from hcpf.errors import InputError, MissingDependencyError
+from hcpf.evaluate import Calibration, Split
+from hcpf.report.components import components
+from hcpf.report.degrees import degrees
+from hcpf.report.models import fitted_model
+from hcpf.report.names import labels
+from hcpf.report.responses import ResponseFit
+from hcpf.report.responses import response_fit as fitted_responses
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["activity", "calibration", "convergence", "factors", "response_fit"]
+
+_INK, _GREY, _BLUE, _PALE = "#1f2328", "#59636e", "#1f5fa8", "#b9c3cd"
+_COLOURS = (_BLUE, "#b35900", "#0f766e", "#7a3fa0")
+_MARKS = ("o", "s", "^", "D")
+_SHOWN = 24  # components drawn
+_NAMED = 3  # items that stand for a component
+
+
+def _new_axes(count: int, given: Any, width: float = 4.2, height: float = 3.4) -> "list[Axes]":
+    """The axes given, or those of a new figure."""
+    if given is not None:
+        axes = list(np.atleast_1d(np.asarray(given, dtype=object)).ravel())
+        if len(axes) != count:
+            raise InputError(f"axes: {count} are needed, got {len(axes)}.")
+        return axes
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingDependencyError(
+            "hcpf.plots needs matplotlib: pip install 'hcpf[plots]'."
+        ) from error
+    figure = Figure(figsize=(width * count, height), layout="constrained")
+    return list(figure.subplots(1, count, squeeze=False).ravel())
+
+
+def _finish(ax: "Axes", title: str, x: str, y: str) -> None:
+    ax.set_title(title, loc="left", fontsize=10, fontweight="bold", color=_INK)
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    ax.spines[["top", "right"]].set_visible(False)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(frameon=False, fontsize=8)
+
+
+def _diagonal(ax: "Axes", *values: FloatArray) -> None:
+    every = np.concatenate([v.ravel() for v in values])
+    ends = [every.min(), every.max()]
+    ax.plot(ends, ends, linestyle="--", linewidth=1, color=_GREY, label="exactly right")
+
+
+def calibration(found: Calibration | Mapping[str, Calibration], ax: "Axes | None" = None) -> "Axes":
+    """Draw the share of pairs observed against the probability predicted.
+
+    Parameters
+    ----------
+    found
+        What ``hcpf.evaluate.calibration`` returned, or several by the names of their models.
+    ax
+        Where to draw; by default a new figure.
+
+    Examples
+    --------
+    >>> from hcpf import HCPF, evaluate, plots, simulate
+    >>> data = simulate(60, 40, density=0.1, random_state=0).interactions
+    >>> parts = evaluate.split(data, random_state=0)
+    >>> model = HCPF(2, max_iter=5, random_state=0).fit(parts.train, exclude=parts.exclude)
+    >>> plots.calibration(evaluate.calibration(model, parts)).get_xlabel()
+    'predicted probability'
+    """
+    several = {"model": found} if isinstance(found, Calibration) else dict(found)
+    curves = {k: c.reliability for k, c in several.items() if c.reliability is not None}
+    if not curves:
+        raise InputError("calibration: a model of observed entries only predicts no probability.")
+    (axes,) = _new_axes(1, ax)
+    _diagonal(axes, *(c.predicted for c in curves.values()))
+    for j, (name, curve) in enumerate(curves.items()):
+        axes.errorbar(
+            curve.predicted,
+            curve.observed,
+            yerr=2.0 * curve.error,
+            marker=_MARKS[j % len(_MARKS)],
+            markersize=4,
+            color=_COLOURS[j % len(_COLOURS)],
+            label=name,
+        )
+    axes.set(xscale="log", yscale="log")
+    _finish(axes, "Do probabilities mean what they say?", "predicted probability", "share observed")
+    return axes
+
+
+def response_fit(
+    model: Any, data: Split | None = None, *, random_state: Any = 0, axes: Any = None
+) -> "list[Axes]":
+    """Draw observed responses against the predictive distribution: shares, quantiles, tail.
+
+    Parameters
+    ----------
+    model
+        A fitted model, or the path of a saved one.
+    data
+        A split to whose training part the model was fitted: its held-out responses are shown.
+        By default those that the model was fitted to.
+    random_state
+        Seed or generator of the replicates.
+    axes
+        Three axes to draw into; by default a new figure.
+
+    Examples
+    --------
+    >>> from hcpf import HCPF, plots, simulate
+    >>> data = simulate(60, 40, density=0.1, random_state=0).interactions
+    >>> model = HCPF(2, max_iter=5, random_state=0).fit(data)
+    >>> [ax.get_ylabel() for ax in plots.response_fit(model)]
+    ['share of values', 'quantile of the data', 'share of values above']
+    """
+    fit = fitted_responses(fitted_model(model), data, np.random.default_rng(random_state))
+    if not fit.varies:
+        raise InputError("response_fit: all responses are the same, so there is nothing to show.")
+    first, second, third = _new_axes(3, axes)
+    _draw_shares(first, fit)
+    _, observed, drawn = fit.quantiles()
+    _diagonal(second, observed, drawn)
+    second.plot(drawn, observed, "o", markersize=3.5, color=_BLUE)
+    at, above, replicates = fit.tail()
+    third.fill_between(at, *np.quantile(replicates, [0.05, 0.95], axis=0), color=_BLUE, alpha=0.2)
+    third.plot(at, replicates.mean(axis=0), color=_BLUE, label="model")
+    third.plot(at, above, ".", color=_INK, label="observed")
+    third.set(yscale="log", ylim=(0.5 / len(fit.observed), 1.1))
+    if fit.log:
+        second.set(xscale="log", yscale="log")
+        third.set(xscale="log")
+    _finish(second, "Quantiles", "quantile of the model", "quantile of the data")
+    _finish(third, "The largest values", "value", "share of values above")
+    return [first, second, third]
+
+
+def _draw_shares(ax: "Axes", fit: ResponseFit) -> None:
+    edges = fit.edges()
+    observed, drawn = fit.histogram(edges)
+    middle = np.sqrt(edges[1:] * edges[:-1]) if fit.log else 0.5 * (edges[1:] + edges[:-1])
+    ax.bar(edges[:-1], observed, np.diff(edges), align="edge", color=_PALE, label="observed")
+    low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
+    ax.fill_between(middle, low, high, color=_BLUE, alpha=0.2)
+    ax.plot(middle, drawn.mean(axis=0), color=_BLUE, label="model")
+    if fit.log:
+        ax.set_xscale("log")
+    _finish(ax, "Values", "value", "share of values")
+
+
+def convergence(model: Any, ax: "Axes | None" = None) -> "Axes":
+    """Draw the bound against the passes over the data.
+
+    Parameters
+    ----------
+    model
+        A fitted model, or the path of a saved one.
+    ax
+        Where to draw; by default a new figure.
+
+    Examples
+    --------
+    >>> from hcpf import HCPF, plots, simulate
+    >>> data = simulate(60, 40, density=0.1, random_state=0).interactions
+    >>> ax = plots.convergence(HCPF(2, max_iter=5, random_state=0).fit(data))
+    >>> ax.figure.savefig("convergence.png")  # doctest: +SKIP
+    """
+    history = fitted_model(model).history_
+    if not history:
+        raise InputError("convergence: this model has no history of its fit.")
+    (axes,) = _new_axes(1, ax)
+    axes.plot([c.iteration for c in history], [c.elbo for c in history], "o-", color=_BLUE)
+    _finish(axes, "Has the fit converged?", "passes over the data", "bound")
+    return axes
+
+
+def activity(model: Any, *, random_state: Any = 0, axes: Any = None) -> "list[Axes]":
+    """Draw how many items users have, and users items, in the data and in draws from the model.
+
+    Parameters
+    ----------
+    model
+        A fitted model, or the path of a saved one; not one of observed entries only.
+    random_state
+        Seed or generator of the draws.
+    axes
+        Two axes to draw into; by default a new figure.
+
+    Examples
+    --------
+    >>> from hcpf import HCPF, plots, simulate
+    >>> data = simulate(60, 40, density=0.1, random_state=0).interactions
+    >>> users, items = plots.activity(HCPF(2, max_iter=5, random_state=0).fit(data))
+    >>> users.get_xlabel()
+    'number of items, at least'
+    """
+    fitted = fitted_model(model)
+    if fitted.train_on == "observed":
+        raise InputError("activity: a model of observed entries only does not say which are.")
+    rng = np.random.default_rng(random_state)
+    both = _new_axes(2, axes)
+    for ax, rows, columns in zip(both, ("users", "items"), ("items", "users"), strict=True):
+        at, observed, drawn = degrees(fitted, rows, rng).at_least()
+        ax.plot(at, np.where(drawn > 0, drawn, np.nan), color=_BLUE, label="model")
+        ax.plot(at, np.where(observed > 0, observed, np.nan), ".", color=_INK, label="observed")
+        ax.set(xscale="log", yscale="log")
+        title = f"How many {columns} do {rows} have?"
+        _finish(ax, title, f"number of {columns}, at least", f"share of {rows}")
+    return both
+
+
+def factors(model: Any, names: Any = None, axes: Any = None) -> "list[Axes]":
+    """Draw what share of the matrix each component explains, and how much components overlap.
+
+    Parameters
+    ----------
+    model
+        A fitted model, or the path of a saved one; of several fits the first is shown.
+    names
+        Readable names of the items, as ``hcpf.report.write_report`` takes them.
+    axes
+        Two axes to draw into; by default a new figure.
+
+    Examples
+    --------
+    >>> from hcpf import HCPF, plots, simulate
+    >>> data = simulate(60, 40, density=0.1, random_state=0).interactions
+    >>> share, overlap = plots.factors(HCPF(2, max_iter=5, random_state=0).fit(data))
+    >>> share.get_xlabel()
+    'share of all expected pairs'
+    """
+    fitted = fitted_model(model)
+    known, found = labels(fitted.items_, names), components(fitted)
+    size = min(len(found), _SHOWN)
+    first, second = _new_axes(2, axes, width=5.5, height=1.6 + 0.26 * size)
+    place = np.arange(size)
+    first.barh(place, found.share[:size], color=_BLUE)
+    first.set_yticks(place, _titles(found.typical, size, known), fontsize=7)
+    first.invert_yaxis()
+    image = second.imshow(found.overlap[:size, :size], cmap="Blues", vmin=0.0, vmax=1.0)
+    second.figure.colorbar(image, ax=second, shrink=0.7)
+    second.set_xticks(place, [str(j + 1) for j in place], fontsize=7)
+    second.set_yticks(place, [str(j + 1) for j in place], fontsize=7)
+    _finish(first, "What the factors are", "share of all expected pairs", "")
+    _finish(second, "How much they share their items", "factor", "factor")
+    return [first, second]
+
+
+def _titles(typical: Any, size: int, known: Sequence[str]) -> list[str]:
+    # A dollar sign would be taken for mathematics.
+    names = [", ".join(known[int(i)] for i in typical(j, _NAMED)) for j in range(size)]
+    return [f"{j + 1}: {name}".replace("$", r"\$") for j, name in enumerate(names)]

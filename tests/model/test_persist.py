@@ -1,0 +1,216 @@
+"""Saved models: what comes back, what is refused, and what a crash leaves."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from hcpf import HCPF, Interactions, Priors
+from hcpf.elements import Gamma, Normal, Poisson
+from hcpf.errors import ModelError
+from hcpf.inference.fit import Check
+from model.small import ID_KINDS, TRAINING, TRAINING_IDS, as_matrix, by_hand, draw_model, ids, quick
+
+
+def assert_same_model(found, model):
+    """Bit-equal predictions, and everything else that a fitted model has."""
+    users, items = np.asarray(model.users_)[:, None], np.asarray(model.items_)
+    assert found.users_.dtype == model.users_.dtype
+    assert list(found.users_) == list(model.users_)
+    assert list(found.items_) == list(model.items_)
+    for method in ("rate", "predict_proba", "predict", "predict_expected"):
+        np.testing.assert_array_equal(
+            getattr(found, method)(users, items), getattr(model, method)(users, items)
+        )
+    assert found.element_ == model.element_
+    assert found.priors_ == model.priors_
+    assert found.history_ == model.history_
+    assert found.n_iter_ == model.n_iter_
+    assert list(found.recommend(model.users_, 5)) == list(model.recommend(model.users_, 5))
+    mine, theirs = found.interactions_.matrix, model.interactions_.matrix
+    assert mine.dtype == theirs.dtype
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(mine, part), getattr(theirs, part))
+
+
+@pytest.mark.parametrize(("element", "train_on"), TRAINING, ids=TRAINING_IDS)
+def test_a_model_comes_back_bit_for_bit(element, train_on, tmp_path):
+    matrix = as_matrix(draw_model(element, train_on))
+    model = quick(2, element=element, train_on=train_on, max_iter=4).fit(matrix)
+    model.save(tmp_path / "model")
+    found = HCPF.load(tmp_path / "model")
+    assert found.get_params() == model.get_params()
+    assert_same_model(found, model)
+    np.testing.assert_array_equal(found.transform(matrix), model.transform(matrix))
+    assert list(found.explain(3, 2)) == list(model.explain(3, 2))
+
+
+@pytest.mark.parametrize("kind", ID_KINDS)
+def test_ids_of_every_kind_and_averages(kind, tmp_path):
+    data = Interactions.from_matrix(
+        as_matrix(draw_model(Poisson(1.0))).astype(np.float32), users=ids(kind, 14),
+        items=ids(kind, 11),
+    )  # fmt: skip
+    model = quick(2, element=Poisson(), n_fits=3, max_iter=4).fit(data)
+    model.save(tmp_path / "model")
+    found = HCPF.load(tmp_path / "model")
+    assert len(found.posteriors_) == 3
+    assert_same_model(found, model)
+
+
+def test_settings_that_json_has_no_word_for(tmp_path):
+    model = by_hand(
+        [([[1.0]], [[2.0]])], priors=Priors(1, 2, 3, 4, 5, 6), element=Normal(-1.0, 2.0)
+    )
+    model.set_params(tol=np.inf, element=Gamma(), random_state=np.random.default_rng(0))
+    model.history_ = [Check(3, 0.5, -np.inf, np.nan)]
+    model.save(tmp_path / "model")
+    found = HCPF.load(tmp_path / "model")
+    assert found.tol == np.inf
+    assert found.element == Gamma()
+    assert found.priors == Priors(1, 2, 3, 4, 5, 6)
+    assert found.history_[0].elbo == -np.inf
+    assert np.isnan(found.history_[0].validation_log_likelihood)
+    text = (tmp_path / "model" / "manifest.json").read_text()
+    json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+
+
+def test_a_folder_holds_only_tensors_ids_and_a_manifest(tmp_path):
+    model = by_hand([([[1.0]], [[2.0]])])
+    model.save(tmp_path / "model")
+    names = sorted(file.name for file in (tmp_path / "model").iterdir())
+    assert [name.split("-")[0] for name in names] == ["items", "manifest.json", "tensors", "users"]
+    assert {name.rsplit(".", 1)[1] for name in names} == {"json", "parquet", "safetensors"}
+    for file in (tmp_path / "model").iterdir():
+        content = file.read_bytes()
+        assert content[:1] != b"\x80"  # how every pickle begins
+        assert content[:4] != b"PK\x03\x04"
+    model.save(tmp_path / "model", overwrite=True)
+    assert sorted(file.name for file in (tmp_path / "model").iterdir()) == names
+
+
+def test_factors_are_mapped_and_the_file_is_never_changed(tmp_path):
+    model = by_hand([(np.ones((50, 3)), np.ones((40, 3)))])
+    model.save(tmp_path / "model")
+    (file,) = (tmp_path / "model").glob("*.safetensors")
+    before = file.read_bytes()
+    found = HCPF.load(tmp_path / "model")
+    assert isinstance(found.posterior_.users.mean_.base, np.memmap)
+    found.posterior_.users.mean_[:] = 7.0
+    assert file.read_bytes() == before
+
+
+def test_an_existing_model_is_replaced_only_if_asked_and_other_files_never(tmp_path):
+    one, two = by_hand([([[1.0]], [[2.0]])]), by_hand([([[1.0]], [[3.0]])])
+    path = tmp_path / "deep" / "model"
+    one.save(path)
+    with pytest.raises(ModelError, match="holds a model already: pass overwrite=True"):
+        two.save(path)
+    assert HCPF.load(path).rate(0, 0) == 2.0
+    mapped = HCPF.load(path)
+    two.save(path, overwrite=True)
+    assert HCPF.load(path).rate(0, 0) == 3.0
+    assert mapped.rate(0, 0) == 2.0  # a model in use keeps its factors
+    mapped.save(path, overwrite=True)
+    assert HCPF.load(path).rate(0, 0) == 2.0
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("precious")
+    (tmp_path / "file").write_text("precious")
+    for name, message in (("other", "has other files in it"), ("file", "is a file")):
+        for overwrite in (False, True):
+            with pytest.raises(ModelError, match=message):
+                one.save(tmp_path / name, overwrite=overwrite)
+
+
+def test_what_a_killed_first_save_left_does_not_stand_in_the_way(tmp_path):
+    path = tmp_path / "model"
+    path.mkdir()
+    for name in (".tensors-abc.part", "users-0123.parquet", ".manifest.json.77.part"):
+        (path / name).write_bytes(b"half")
+    by_hand([([[1.0]], [[2.0]])]).save(path)
+    assert HCPF.load(path).rate(0, 0) == 2.0
+    assert len(list(path.iterdir())) == 4
+
+
+def test_an_element_of_one_s_own_cannot_be_saved(tmp_path):
+    class Mine(Poisson):
+        pass
+
+    with pytest.raises(ModelError, match="Mine is not one of hcpf's elements"):
+        by_hand([([[1.0]], [[2.0]])], element=Mine(1.0)).save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+_SAVE_FOR_EVER = """
+import sys
+from model.test_persist import big
+models = [big(1.0), big(2.0)]
+print("ready", flush=True)
+while True:
+    for model in models:
+        model.save(sys.argv[1], overwrite=True)
+"""
+
+_SAVE_ON_A_FULL_DISK = """
+import resource, sys
+from hcpf.errors import ModelError
+from model.test_persist import big
+model = big(2.0)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+try:
+    model.save(sys.argv[1], overwrite=True)
+except ModelError as error:
+    assert "cannot be written to" in str(error) and "oo large" in str(error), error
+else:
+    raise SystemExit("saved")
+"""
+
+
+def big(level):
+    return by_hand([(np.full((3000, 8), level), np.full((500, 8), level))])
+
+
+def child(script, *arguments):
+    path = os.pathsep.join(sys.path)
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, arguments)], env=os.environ | {"PYTHONPATH": path},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_a_kill_at_any_moment_leaves_a_whole_model(tmp_path):
+    big(1.0).save(tmp_path / "model")
+    rng, found = np.random.default_rng(0), set()
+    for _ in range(3):
+        with child(_SAVE_FOR_EVER, tmp_path / "model") as process:
+            try:
+                assert process.stdout.readline() == "ready\n", process.stderr.read()
+                time.sleep(rng.uniform(0.0, 0.1))
+                for _ in range(16):  # a process that is stopped leaves what a killed one would
+                    os.kill(process.pid, signal.SIGSTOP)
+                    found.add(float(HCPF.load(tmp_path / "model").rate(0, 0)))
+                    os.kill(process.pid, signal.SIGCONT)
+                    time.sleep(rng.uniform(0.0, 0.02))
+            finally:
+                process.kill()
+        found.add(float(HCPF.load(tmp_path / "model").rate(0, 0)))
+    assert found == {8.0, 32.0}
+    big(1.0).save(tmp_path / "model", overwrite=True)
+    assert len(list((tmp_path / "model").iterdir())) == 4
+
+
+@pytest.mark.parametrize("limit", [0, 1000, 200_000])
+def test_a_full_disk_leaves_the_old_model_and_nothing_else(limit, tmp_path):
+    big(1.0).save(tmp_path / "model")
+    before = sorted((file.name, file.stat().st_size) for file in (tmp_path / "model").iterdir())
+    with child(_SAVE_ON_A_FULL_DISK, tmp_path / "model", limit) as process:
+        _, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    after = sorted((file.name, file.stat().st_size) for file in (tmp_path / "model").iterdir())
+    assert after == before
+    assert HCPF.load(tmp_path / "model").rate(0, 0) == 8.0
