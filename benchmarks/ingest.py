@@ -9,8 +9,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import common
 import numpy as np
+
+import common
 
 SECONDS, GIGABYTES = 60.0, 4.0
 USERS, ITEMS, GROUP = 500_000, 50_000, 1_000_000

@@ -50,6 +50,7 @@ def fit(args: argparse.Namespace) -> dict[str, Any]:
 
     matrix = common.load_matrix(args.folder)
     options: dict[str, Any] = {"element": "BI", "n_threads": args.threads, "progress": False}
+    options["n_fits"] = 1
     HCPF(8, max_iter=3, **options).fit(matrix[:2000, :2000])  # kernels are loaded
     began = perf_counter()
     model = HCPF(args.components, random_state=args.seed, **options).fit(matrix)

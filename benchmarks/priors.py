@@ -47,7 +47,9 @@ def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
     element = likeliest_element(parts.train.values)
     rows: list[dict[str, Any]] = []
     for label, keywords in settings(parts.train.density, args.components).items():
-        model = HCPF(args.components, element=element, random_state=args.seed, **keywords)
+        model = HCPF(
+            args.components, element=element, random_state=args.seed, **({"n_fits": 1} | keywords)
+        )
         begin = time.perf_counter()
         model.fit(parts.train, exclude=parts.exclude)
         seconds = time.perf_counter() - begin

@@ -103,7 +103,7 @@ def measure(element: str, parts: Split, args: Any) -> dict[str, Any]:
     def fit(**options: Any) -> HCPF:
         model = HCPF(
             args.components, element=element, n_threads=args.threads, random_state=args.seed,
-            progress=False, **options,
+            n_fits=1, progress=False, **options,
         )  # fmt: skip
         return model.fit(parts.train, exclude=parts.excluded)
 

@@ -11,10 +11,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import common
 import numpy as np
 from scipy import sparse
 
+import common
 from hcpf import HCPF, Interactions
 from hcpf.evaluate import Popularity, ranking, split
 from hcpf.recommendations import Recommendations

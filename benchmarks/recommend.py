@@ -8,9 +8,10 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-import common
 import numpy as np
 from scipy import sparse
+
+import common
 
 SIZES = ((6_040, 3_706, 1_000_000), (60_400, 3_706, 10_000_000))
 

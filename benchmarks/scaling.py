@@ -57,7 +57,7 @@ def run_case(args: argparse.Namespace) -> dict[str, Any]:
     def fit(part: Any, components: int) -> HCPF:
         model = HCPF(
             components, element=args.element, max_iter=3, tol=0.0, n_threads=args.threads,
-            random_state=args.seed, progress=False,
+            random_state=args.seed, n_fits=1, progress=False,
         )  # fmt: skip
         return model.fit(part)
 

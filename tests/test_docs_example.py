@@ -41,7 +41,8 @@ def element(request, example):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_on_the_page_runs(page, capsys):
+def test_code_on_the_page_runs(page, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = python_blocks(page)
     assert len(blocks) >= 2
     # One after another, as a reader would type them.

@@ -1,22 +1,15 @@
-"""The command line: exit codes, messages, and what is left on disk."""
+"""The command line as a whole and hcpf reproduce: exit codes, messages, what is left on disk."""
 
+import json
 import os
-import subprocess
-import sys
 from functools import partial
 
 import pytest
-from typer.testing import CliRunner
 
 import hcpf
-from hcpf import cli
+from hcpf.cli.files import readable_size
 from hcpf.errors import MissingDependencyError
 from hcpf.experiments import figure1
-
-
-@pytest.fixture
-def run():
-    return partial(CliRunner().invoke, cli.main)
 
 
 @pytest.fixture
@@ -42,8 +35,22 @@ def test_version(run):
     ("arguments", "expected"),
     [
         (["--help"], "reproduce"),
+        (["--help"], "--install-completion"),
         (["reproduce", "--help"], "figure1"),
         (["reproduce", "figure1", "--help"], "output"),
+        *(
+            ([name, "--help"], f"$ hcpf {name}")
+            for name in (
+                "fit",
+                "evaluate",
+                "compare",
+                "recommend",
+                "predict",
+                "simulate",
+                "info",
+                "report",
+            )
+        ),
     ],
 )
 def test_help(run, arguments, expected):
@@ -66,8 +73,8 @@ def test_figure1_is_drawn(run, tmp_path, monkeypatch):
     result = run(["reproduce", "figure1", "--output", str(output)])
     assert result.exit_code == 0, result.output
     assert output.read_bytes().startswith(b"\x89PNG")
-    size = cli._readable_size(output.stat().st_size)
-    assert one_line(result.stdout) == f"Wrote {output} ({size}).\n"
+    size = readable_size(output.stat().st_size)
+    assert one_line(result.stderr) == f"Wrote {output} ({size}).\n"
 
 
 def test_default_output_is_in_the_working_folder(run, quick, tmp_path, monkeypatch):
@@ -89,7 +96,7 @@ def test_overwriting_is_announced(run, quick, tmp_path):
     output.write_bytes(b"old")
     result = run(["reproduce", "figure1", "-o", str(output)])
     assert result.exit_code == 0
-    assert one_line(result.stdout) == f"Overwrote {output} (9 bytes).\n"
+    assert one_line(result.stderr) == f"Overwrote {output} (9 bytes).\n"
     assert output.read_bytes() == b"image png"
 
 
@@ -161,7 +168,7 @@ def test_symbolic_link_is_followed(run, quick, tmp_path):
     link.symlink_to(target)
     result = run(["reproduce", "figure1", "-o", str(link)])
     assert result.exit_code == 0
-    assert result.stdout.startswith("Overwrote")
+    assert result.stderr.startswith("Overwrote")
     assert link.is_symlink()
     assert target.read_bytes() == b"image png"
 
@@ -188,18 +195,39 @@ def test_unexpected_errors_are_not_hidden(run, tmp_path, monkeypatch):
     assert isinstance(result.exception, ZeroDivisionError)
 
 
-def test_help_loads_no_heavy_modules():
-    code = (
-        "import sys; from typer.testing import CliRunner; import hcpf.cli\n"
-        "assert CliRunner().invoke(hcpf.cli.main, ['--help']).exit_code == 0\n"
-        "print([m for m in ('matplotlib', 'numba', 'sklearn') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+def test_figure1_as_json(run, quick, tmp_path):
+    output = tmp_path / "figure1.png"
+    result = run(["reproduce", "figure1", "-o", str(output), "--json"])
+    assert json.loads(result.stdout) == {"figure1": str(output)}
 
 
-def test_module_can_be_run():
-    done = subprocess.run(
-        [sys.executable, "-m", "hcpf.cli", "--version"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"hcpf {hcpf.__version__}\n"
+def test_tables(run, counts, tmp_path, monkeypatch):
+    from pyarrow import csv, parquet
+
+    from hcpf.experiments import cells
+
+    monkeypatch.setattr(cells, "models_for", lambda values: [("popularity", "F"), ("HPF", "F")])
+    table = csv.read_csv(counts).rename_columns(["user", "item", "value"])
+    parquet.write_table(table, tmp_path / "ml1m.parquet")
+    arguments = ["reproduce", "table5", "-d", str(tmp_path), "-o", str(tmp_path / "out"), "-K", "2"]
+    result = run(arguments)
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "out" / "table5-K2.md").read_text()
+    assert result.stdout == f"{text}\n"
+    cells = json.loads(run([*arguments, "--json"]).stdout)
+    assert {cell["dataset"] for cell in cells} == {"ml1m"}
+    result = run([*arguments, "--only", "nothing"])
+    assert result.exit_code == 1
+    assert "not among the data sets" in one_line(result.stderr)
+
+
+def test_failed_cells_are_named(run, tmp_path, monkeypatch):
+    from hcpf.experiments import cells, tables
+
+    broken = cells.Cell("ml1m", "HPF", "F", 50, 0, "0.1.0", error="no maximum")
+    monkeypatch.setattr(cells, "find_sets", lambda folder: {"ml1m": folder})
+    monkeypatch.setattr(cells, "run", lambda *arguments: [broken])
+    monkeypatch.setattr(tables, "render", lambda name, chosen: name)
+    result = run(["reproduce", "table3", "-d", str(tmp_path), "-o", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "failed: ml1m, HPF on F: no maximum" in result.stderr

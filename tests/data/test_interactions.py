@@ -94,7 +94,7 @@ def test_wide_indices_become_narrow():
 def test_indices_stay_wide_where_they_must():
     X = sparse.coo_array(([1.0], ([0], [2**31])), shape=(1, 2**31 + 1))
     # The ids 0, 1, 2, ... would take 16 GB: these take one byte.
-    ids = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), (2**31 + 1,), (0,))
+    ids = np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (2**31 + 1,), (0,))
     matrix = sparse.csr_array(X)
     assert Interactions(matrix, np.arange(1), ids).matrix.indices.dtype == np.int64
 

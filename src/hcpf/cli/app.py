@@ -1,0 +1,134 @@
+"""The commands, gathered."""
+
+import logging
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from hcpf.cli import (
+    compare,
+    evaluate,
+    fit,
+    info,
+    predict,
+    recommend,
+    report,
+    reproduce,
+    simulate,
+)
+from hcpf.cli.errors import OneLineErrors
+
+main = typer.Typer(
+    name="hcpf",
+    cls=OneLineErrors,
+    help="Hierarchical compound Poisson factorization: will a pair be observed, with what value?",
+    epilog="Exit codes: 0 done, 1 an error in one line, 2 wrong usage or some parts failed, "
+    "130 Ctrl-C. Results go to stdout (a table, tab-separated rows into a pipe, or --json), "
+    "everything else to stderr.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+_COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
+    "fit": (
+        fit.fit,
+        (
+            "hcpf fit retail -o retail-model -K 20",
+            "hcpf fit 'sales-*.parquet' -o model --user customer --item sku --response spend",
+            "hcpf fit ratings.csv -o model --element binomial --checkpoint ratings-checkpoint",
+        ),
+    ),
+    "evaluate": (
+        evaluate.evaluate,
+        ("hcpf evaluate retail -K 20 --element gamma", "hcpf evaluate ratings.csv --json"),
+    ),
+    "compare": (
+        compare.compare,
+        (
+            "hcpf compare retail --quick",
+            "hcpf compare ratings.csv -K 20 --only binomial --only poisson",
+        ),
+    ),
+    "recommend": (
+        recommend.recommend,
+        (
+            "hcpf recommend model 12347 12348 -n 5",
+            "hcpf recommend model 12347 --by expected --names retail",
+            "hcpf recommend model --all -o lists.parquet",
+        ),
+    ),
+    "predict": (
+        predict.predict,
+        (
+            "hcpf predict model --user 12347 --item 85123A",
+            "hcpf predict model --pairs wanted.csv --json",
+            "hcpf predict model --all -o everything.parquet",
+        ),
+    ),
+    "simulate": (
+        simulate.simulate,
+        (
+            "hcpf simulate 2000 500 -o sales.csv --element gamma:2,0.05 --density 0.02",
+            "hcpf simulate --like netflix --scale 0.01 -o small.parquet",
+        ),
+    ),
+    "info": (info.info, ("hcpf info retail", "hcpf info sales.csv", "hcpf info model --json")),
+    "report": (
+        report.report,
+        ("hcpf report model -o report.html", "hcpf report model sales.csv -o report.html"),
+    ),
+}
+
+
+def _flowing(text: str) -> str:
+    """Paragraphs without the line breaks of the source, which typer would keep."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+def _examples(lines: tuple[str, ...]) -> str:
+    return "\n\n".join(["[b]Examples[/b]", *(f"  $ {line}" for line in lines)])
+
+
+for _name, (_command, _lines) in _COMMANDS.items():
+    _register = main.command(
+        _name, help=_flowing(_command.__doc__ or ""), epilog=_examples(_lines), no_args_is_help=True
+    )
+    _register(_command)
+main.add_typer(reproduce.commands, name="reproduce")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from hcpf._version import __version__
+
+        typer.echo(f"hcpf {__version__}")
+        raise typer.Exit
+
+
+@main.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Log every step to stderr.")
+    ] = False,
+) -> None:
+    logger = logging.getLogger("hcpf")
+    for old in [handler for handler in logger.handlers if isinstance(handler, _Stderr)]:
+        logger.removeHandler(old)
+    logger.setLevel(logging.INFO if verbose else logging.NOTSET)
+    if verbose:
+        logger.addHandler(_Stderr())
+
+
+class _Stderr(logging.Handler):
+    """Writes to stderr as it is at the moment; warnings get there without it."""
+
+    def emit(self, record: Any) -> None:
+        typer.echo(self.format(record), err=True)

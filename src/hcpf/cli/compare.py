@@ -1,0 +1,171 @@
+"""``hcpf compare``."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hcpf.cli import options
+from hcpf.cli.contest import Entrant, ahead, best_first, candidates, enter
+from hcpf.cli.errors import INCOMPLETE, INTERRUPTED
+from hcpf.cli.evaluate import Length, TestShare, split_data
+from hcpf.cli.screen import Field, note, number, show_json, show_rows
+from hcpf.cli.sources import Source
+from hcpf.errors import InputError
+
+if TYPE_CHECKING:
+    from hcpf.evaluate import Split
+
+_QUICK = 10  # passes
+_SURE = 2.0  # standard errors
+_CLOSE = 0.02  # share of a score within which two rank alike
+
+
+def compare(
+    data: options.DataFiles,
+    user: options.User = None,
+    item: options.Item = None,
+    response: options.Response = None,
+    duplicates: options.OnDuplicates = options.Duplicates.error,
+    header: options.Header = None,
+    delimiter: options.Delimiter = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="An element to compare; may be repeated. All that apply."),
+    ] = None,
+    components: options.Components = 50,
+    max_iter: options.MaxIter = 100,
+    quick: Annotated[
+        bool, typer.Option("--quick", help=f"At most {_QUICK} passes for each: a first look.")
+    ] = False,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+    test: TestShare = 0.2,
+    top: Length = 20,
+    as_json: options.Json = False,
+) -> None:
+    """Which element suits the data? All that apply, with HPF and popularity beside them.
+
+    Every model is fitted to the same four fifths of the entries and scored on the same rest. The
+    log-likelihood judges both questions at once: which pairs are observed, and their values.
+    """
+    import numpy as np
+
+    source = Source(data, user, item, response, duplicates, header, delimiter)
+    entries = source.read()
+    values = entries.values.astype(np.float64)
+    whole = bool(np.all(values == np.floor(values)))
+    settings = {
+        "max_iter": min(max_iter, _QUICK) if quick else max_iter,
+        "random_state": seed,
+        "n_threads": threads,
+    }
+    models = candidates(values, only, components, settings)
+    parts = split_data(entries, test, seed)
+    found, stopped = _run(models, parts, top, whole)
+    done = [one for one in found if not one.error]
+    if not done and not stopped:
+        raise InputError(f"no model could be fitted; the first: {found[0].error}")
+    verdict = decide(done, parts, top) if done else None
+    if as_json:
+        show_json(_as_json(found, verdict, parts, whole, top))
+    elif done:
+        _show(found, verdict, whole, top)
+    for one in found:
+        if one.error:
+            note(f"hcpf: failed: {one.name}: {one.error}")
+    if stopped:
+        note(f"Interrupted: {len(found)} of {len(models)} models were compared.")
+        raise typer.Exit(INTERRUPTED)
+    if len(done) < len(found):
+        raise typer.Exit(INCOMPLETE)
+
+
+def _run(
+    models: dict[str, tuple[str, Any]], parts: "Split", top: int, whole: bool
+) -> tuple[list[Entrant], bool]:
+    """Fit one after the other; Ctrl-C keeps those that are done."""
+    from hcpf._progress import progress_bar
+
+    found: list[Entrant] = []
+    try:
+        with progress_bar(None, "Comparing", len(models)) as advance:
+            for name, (about, model) in models.items():
+                advance(0, name)
+                found.append(enter(name, about, model, parts, top, whole))
+                advance(1, name)
+    except KeyboardInterrupt:
+        return found, True
+    return found, False
+
+
+def decide(done: list[Entrant], parts: "Split", top: int) -> dict[str, Any]:
+    """The model to take, and one sentence that says why."""
+    ordered = best_first(done)
+    first = ordered[0]
+    assert first.terms is not None
+    text = f"Take {first.name}: "
+    if len(ordered) == 1:
+        return {"winner": first.name, "why": text + "nothing else applies to these values."}
+    second = ordered[1]
+    assert second.terms is not None
+    lead, error = ahead(first.terms, second.terms, parts)
+    clear = lead > _SURE * error
+    text += "its held-out log-likelihood is the highest, "
+    text += f"{lead:.3g} ± {error:.1g} per 1,000 entries above {second.name}"
+    if not clear:
+        text += ", which is no clear difference"
+    ranker = max(done, key=lambda one: one.ndcg or 0.0)
+    if (first.ndcg or 0.0) >= (1.0 - _CLOSE) * (ranker.ndcg or 0.0):
+        text += ", and nothing ranks clearly better."
+    else:
+        text += (
+            f"; for ranking alone {ranker.name} is better "
+            f"(NDCG@{top} {number(ranker.ndcg)} against {number(first.ndcg)})."
+        )
+    return {
+        "winner": first.name, "second": second.name, "lead": lead, "lead_error": error,
+        "clear": clear, "best_ranking": ranker.name, "why": text,
+    }  # fmt: skip
+
+
+def _as_json(
+    found: list[Entrant], verdict: dict[str, Any] | None, parts: "Split", whole: bool, top: int
+) -> dict[str, Any]:
+    hidden = ("terms", "error")
+    models = [
+        {name: value for name, value in vars(one).items() if name not in hidden}
+        | {"error": one.error or None}
+        for one in found
+    ]
+    return {
+        "train": parts.train.n_observed,
+        "test": len(parts.test),
+        "likelihood_of_values": "probability" if whole else "density",
+        "top": top,
+        "models": models,
+        "verdict": verdict,
+    }
+
+
+def _fixed(places: int, value: float | None) -> str:
+    return "–" if value is None else f"{value:,.{places}f}"
+
+
+def _show(found: list[Entrant], verdict: dict[str, Any] | None, whole: bool, top: int) -> None:
+    fields = [
+        Field("name", "model", str, right=False),
+        Field("log_likelihood", "log-lik. /1,000", partial(_fixed, 2)),
+        Field("conditional", "of a value", partial(_fixed, 3)),
+        Field("auc", "AUC", partial(_fixed, 3)),
+        Field("ndcg", f"NDCG@{top}", partial(_fixed, 3)),
+        Field("rmse", "RMSE"),
+        Field("seconds", "time", lambda value: "–" if value is None else f"{value:.1f} s"),
+    ]
+    ordered = best_first(found)
+    best = verdict["winner"] if verdict else None
+    show_rows(fields, [vars(one) | {"best": one.name == best} for one in ordered])
+    kind = "probabilities of whole numbers" if whole else "densities"
+    note(f"Higher is better but for RMSE and time. Likelihoods of values are {kind}.")
+    if verdict:
+        note(verdict["why"])

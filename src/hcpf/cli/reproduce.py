@@ -1,0 +1,141 @@
+"""``hcpf reproduce``: the paper's figure and tables."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hcpf.cli import options
+from hcpf.cli.errors import INCOMPLETE
+from hcpf.cli.files import prepare_file, write_file
+from hcpf.cli.screen import note, show_json
+from hcpf.errors import InputError
+
+commands = typer.Typer(help="Compute the paper's figure and tables anew.", no_args_is_help=True)
+
+Image = Annotated[Path, typer.Option("--output", "-o", help="Image to write: .png, .pdf or .svg.")]
+Data = Annotated[
+    Path, typer.Option("--data", "-d", help="Folder of Parquet files of user, item, value.")
+]
+Folder = Annotated[Path, typer.Option("--output", "-o", help="Folder for results and tables.")]
+Components = Annotated[int, typer.Option("--components", "-K", help="Number of components.")]
+Only = Annotated[list[str] | None, typer.Option("--only", help="A data set; may be repeated.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the split and of the fits.")]
+
+
+@commands.command("figure1")
+def figure1(output: Image = Path("figure1.png"), as_json: options.Json = False) -> None:
+    """Figure 1: an observed value's distribution as the matrix gets sparser.
+
+    An existing file is overwritten, and the command says so.
+    """
+    _draw_figure1(output)
+    if as_json:
+        show_json({"figure1": str(output)})
+
+
+def _draw_figure1(output: Path) -> None:
+    from hcpf.experiments import figure1
+
+    image_format = output.suffix.removeprefix(".").lower()
+    if image_format not in figure1.FORMATS:
+        endings = ", ".join(f".{known}" for known in figure1.FORMATS)
+        raise InputError(f"cannot tell the image format of {output}: end its name in {endings}.")
+    prepare_file(output)
+    write_file(output, figure1.render(figure1.draw(), image_format))
+
+
+def _reproduce_tables(
+    names: tuple[str, ...],
+    data: Path,
+    output: Path,
+    components: int,
+    only: list[str] | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Compute what is missing in output/results.csv, then write the tables from all of it."""
+    from dataclasses import asdict
+
+    from hcpf.experiments import cells, tables
+
+    sets = cells.find_sets(data)
+    unknown = [name for name in only or () if name not in sets]
+    if unknown:
+        raise InputError(f"{unknown[0]} is not among the data sets found: {', '.join(sets)}.")
+    sets = {name: path for name, path in sets.items() if not only or name in only}
+    settings = cells.Settings(n_components=components, random_state=seed)
+    found = cells.run(sets, output / "results.csv", settings)
+    chosen = [cell for cell in found if cell.dataset in sets and cell.n_components == components]
+    for name in names:
+        target = output / f"{name}-K{components}.md"
+        prepare_file(target)
+        text = tables.render(name, chosen)
+        if not as_json:
+            typer.echo(text)
+        write_file(target, text.encode())
+    if as_json:
+        show_json([asdict(cell) for cell in chosen])
+    _complain_of_failures(chosen)
+
+
+def _complain_of_failures(chosen: list[Any]) -> None:
+    failed = [cell for cell in chosen if cell.error]
+    for cell in failed:
+        note(f"hcpf: failed: {cell.dataset}, {cell.model} on {cell.trained_on}: {cell.error}")
+    if failed:
+        raise typer.Exit(INCOMPLETE)
+
+
+@commands.command("table3")
+def table3(
+    data: Data,
+    output: Folder = Path("reproduction"),
+    components: Components = 50,
+    only: Only = None,
+    seed: Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Table 3: test log likelihood of the full matrix. Stopped runs go on where they were."""
+    _reproduce_tables(("table3",), data, output, components, only, seed, as_json)
+
+
+@commands.command("table4")
+def table4(
+    data: Data,
+    output: Folder = Path("reproduction"),
+    components: Components = 50,
+    only: Only = None,
+    seed: Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Table 4: test log likelihood of observed entries. Stopped runs go on where they were."""
+    _reproduce_tables(("table4",), data, output, components, only, seed, as_json)
+
+
+@commands.command("table5")
+def table5(
+    data: Data,
+    output: Folder = Path("reproduction"),
+    components: Components = 50,
+    only: Only = None,
+    seed: Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Table 5: test AUC. Stopped runs go on where they were."""
+    _reproduce_tables(("table5",), data, output, components, only, seed, as_json)
+
+
+@commands.command("all")
+def everything(
+    data: Data,
+    output: Folder = Path("reproduction"),
+    components: Components = 50,
+    only: Only = None,
+    seed: Seed = 0,
+    as_json: options.Json = False,
+) -> None:
+    """Tables 3, 4 and 5, and Figure 1. Stopped runs go on where they were."""
+    _draw_figure1(output / "figure1.png")
+    names = ("table3", "table4", "table5")
+    _reproduce_tables(names, data, output, components, only, seed, as_json)

@@ -1,0 +1,152 @@
+"""What is printed: tables for a terminal, tab-separated rows for a pipe, JSON for machines.
+
+Results go to stdout, everything else to stderr.
+"""
+
+import json
+import math
+import shutil
+import sys
+import textwrap
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+
+
+def note(text: str) -> None:
+    """Say on stderr what was decided or done."""
+    typer.echo(wrapped(text, at_terminal=sys.stderr.isatty()), err=True)
+
+
+def wrapped(text: str, *, at_terminal: bool, indent: str = "") -> str:
+    """Break lines between words at a terminal, and nowhere in a pipe."""
+    if not at_terminal:
+        return text
+    return textwrap.fill(
+        text, shutil.get_terminal_size().columns - 1, subsequent_indent=indent,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def hint(text: str) -> None:
+    """Say on stderr what only somebody at a terminal wants to know."""
+    if sys.stderr.isatty():
+        typer.echo(text, err=True)
+
+
+def number(value: Any) -> str:
+    """A number for people, with four digits.
+
+    >>> number(1234567), number(0.123456), number(None), number(1234.5), number(0.00001234)
+    ('1,234,567', '0.1235', '–', '1,234', '1.234e-05')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int) or (abs(value) >= 1000 and math.isfinite(value)):
+        return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.4g}"
+    return f"{value:.4g}"
+
+
+def percent(value: float) -> str:
+    """A share for people.
+
+    >>> percent(0.5), percent(0.98321), percent(0.0001)
+    ('50.0%', '98.3%', '0.01%')
+    """
+    return f"{100 * value:.1f}%" if abs(value) >= 0.1 else f"{100 * value:.3g}%"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column of a table: its name for machines, its heading and its form for people."""
+
+    name: str
+    heading: str
+    show: Callable[[Any], str] = number
+    right: bool = True
+
+
+def show_json(value: Any) -> None:
+    """Print JSON to stdout; what JSON has no word for (NaN, infinity) becomes null."""
+    typer.echo(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):  # NumPy's
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, uuid.UUID) else value
+
+
+def show_rows(
+    fields: Sequence[Field], records: Iterable[Mapping[str, Any]], title: str = ""
+) -> None:
+    """Print a table at a terminal; tab-separated rows under a header into a pipe."""
+    if not sys.stdout.isatty():
+        typer.echo("\t".join(field.name for field in fields))
+        for record in records:
+            typer.echo("\t".join(_cell(record[field.name]) for field in fields))
+        return
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    records = list(records)
+    cells = [[field.show(record[field.name]) for field in fields] for record in records]
+    console = Console()
+    widths = _widths(fields, cells, console.width)
+    table = Table(box=box.SIMPLE_HEAD, title=Text(title) if title else None, title_justify="left")
+    for field, width in zip(fields, widths, strict=True):
+        side = "right" if field.right else "left"
+        table.add_column(field.heading, justify=side, width=width, overflow="ellipsis")
+    for record, row in zip(records, cells, strict=True):
+        bold = "bold" if record.get("best") else None
+        shown = (Text(cell, no_wrap=True, overflow="ellipsis") for cell in row)
+        table.add_row(*shown, style=bold)
+    console.print(table)
+
+
+def _widths(fields: Sequence[Field], cells: list[list[str]], room: int) -> list[int]:
+    """As wide as the cells and the words of the heading; the widest text gives way, no number."""
+    widths = [
+        max(
+            max(map(len, field.heading.split()), default=0),
+            max((len(row[j]) for row in cells), default=0),
+        )
+        for j, field in enumerate(fields)
+    ]
+    texts = [j for j, field in enumerate(fields) if not field.right]
+    over = sum(widths) + 3 * len(fields) + 1 - room
+    if over > 0 and texts:
+        widest = max(texts, key=lambda j: widths[j])
+        widths[widest] = max(8, widths[widest] - over)
+    return widths
+
+
+def _cell(value: Any) -> str:
+    """A value without loss, and without what would break the row."""
+    if value is None:
+        return ""
+    return str(value).replace("\t", " ").replace("\n", " ")
+
+
+def show_facts(facts: Mapping[str, Any], title: str = "") -> None:
+    """Print names and values below each other."""
+    if title:
+        typer.secho(title, bold=True)  # which is dropped in a pipe
+    width = max(map(len, facts), default=0)
+    for name, value in facts.items():
+        lines = value if isinstance(value, list) else [value]
+        for place, line in enumerate(lines):
+            typer.echo(f"  {name if place == 0 else '':<{width}}  {number(line)}")

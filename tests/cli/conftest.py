@@ -1,0 +1,100 @@
+"""Small data and a small fitted model, and ways to run a command."""
+
+import json
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hcpf import HCPF, simulate
+from hcpf.cli import main
+from hcpf.elements import Gamma, Poisson
+
+
+@pytest.fixture
+def run():
+    """Run a command in this process."""
+    return partial(CliRunner().invoke, main)
+
+
+@pytest.fixture
+def run_json(run):
+    """Run a command with --json; stdout must be JSON and nothing else."""
+
+    def go(*arguments):
+        result = run([*map(str, arguments), "--json"])
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    return go
+
+
+@pytest.fixture
+def fails(run):
+    """Run a command that must fail with a message in one line; returns the message."""
+
+    def go(*arguments, code=1):
+        result = run([str(argument) for argument in arguments])
+        assert result.exit_code == code, (result.output, result.exception)
+        assert "Traceback" not in result.output
+        assert result.stdout == ""
+        lines = result.stderr.splitlines()
+        assert code == 2 or sum(line.startswith("hcpf: ") for line in lines) == 1, lines
+        return result.stderr if code == 2 else lines[-1]
+
+    return go
+
+
+@pytest.fixture
+def start():
+    """Run a command in a process of its own; stdin, stdout and stderr are pipes."""
+
+    def go(*arguments):
+        command = [sys.executable, "-m", "hcpf.cli", *map(str, arguments)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    return go
+
+
+def write_csv(path, data, names=("customer", "product", "spend")):
+    entries = data.matrix.tocoo()
+    rows = zip(entries.row, entries.col, entries.data, strict=True)
+    lines = [",".join(names), *(f"c{u},p{i},{float(y)!r}" for u, i, y in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cli")
+
+
+@pytest.fixture(scope="session")
+def sales(folder):
+    """Money: continuous values."""
+    drawn = simulate(60, 40, density=0.25, element=Gamma(2, 0.05), random_state=2)
+    return write_csv(folder / "sales.csv", drawn.interactions)
+
+
+@pytest.fixture(scope="session")
+def counts(folder):
+    """Whole numbers from 1, as HPF takes them."""
+    drawn = simulate(60, 40, density=0.25, element=Poisson(2.0), random_state=2).interactions
+    matrix = drawn.matrix.copy()
+    matrix.data = np.maximum(matrix.data, 1.0)
+    data = type(drawn)(matrix, drawn.users, drawn.items)
+    return write_csv(folder / "counts.csv", data, ("user", "item", "count"))
+
+
+@pytest.fixture(scope="session")
+def model(folder, sales):
+    """A saved model of ``sales``."""
+    from hcpf import Interactions
+
+    data = Interactions.read(sales, user="customer", item="product", response="spend")
+    path = folder / "model"
+    HCPF(3, element="gamma", max_iter=5, n_threads=1, random_state=0).fit(data).save(path)
+    return path

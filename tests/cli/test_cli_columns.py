@@ -1,0 +1,85 @@
+"""Which columns are taken for users, items and values."""
+
+import pytest
+
+from hcpf.cli.columns import Column, guess
+from hcpf.cli.peek import peek
+from hcpf.errors import InputError
+
+
+def table(text):
+    """Columns as "name:kind name:kind"."""
+    return [Column(*part.split(":")) for part in text.split()]
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ("customer:text product:text spend:real", "customer product spend"),
+        ("userId:whole movieId:whole rating:real timestamp:whole", "userId movieId rating"),
+        ("spend:real sku:text client_id:whole", "client_id sku spend"),
+        ("InvoiceNo:text StockCode:text Quantity:whole CustomerID:whole",
+         "CustomerID StockCode Quantity"),
+        ("donor:text cause:text amount:real date:time", "donor cause amount"),
+        ("cell:text gene:text expression:real", "cell gene expression"),
+        ("userid:text songs:text plays:whole", "userid songs plays"),
+        ("User-ID:whole ISBN:text Book-Rating:whole", "User-ID ISBN Book-Rating"),
+        ("item_price:real item:text user:text", "user item item_price"),
+        ("a:text b:text c:real", "a b c"),
+        ("f0:whole f1:whole f2:whole f3:whole", "f0 f1 f2"),
+        ("x:real a:text b:whole timestamp:whole y:real", "a b y"),
+        ("user:whole item:whole timestamp:whole", "user item None"),
+        ("user:text item:text", "user item None"),
+        ("player:text hours:real game:text", "player game hours"),
+        ("rating:whole who:text what:text", "who what rating"),
+        ("who:text amount:real movie:text", "who movie amount"),
+        ("user:text item:text rating:text", "user item rating"),
+    ],
+)  # fmt: skip
+def test_guesses(columns, expected):
+    found = guess(table(columns), None, None, None)
+    assert f"{found.user} {found.item} {found.response}" == expected
+
+
+def test_named_columns_are_kept_and_not_taken_twice():
+    columns = table("user:text item:text rating:real hours:real")
+    found = guess(columns, "item", None, "hours")
+    assert (found.user, found.item, found.response) == ("item", "user", "hours")
+    assert guess(columns, "0", "1", "3").response == "hours"
+    assert guess(columns, None, None, "none").response is None
+    assert "every row counts 1" in str(guess(columns, None, None, "none"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("nobody", None, None), "--user nobody: there is no such column"),
+        (("9", None, None), "--user 9"),
+        ((None, None, "nothing"), "--response nothing"),
+    ],
+)
+def test_unknown_columns_are_listed(given, message):
+    with pytest.raises(InputError, match=message) as error:
+        guess(table("a:text b:text c:real"), *given)
+    assert "a, b, c" in str(error.value)
+
+
+def test_too_few_ids_ask_for_the_option():
+    with pytest.raises(InputError, match="pass --item COLUMN"):
+        guess(table("user:text rating:real"), None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "header", "names"),
+    [
+        ("user,item,rating\n1,2,3.5\n", True, ["user", "item", "rating"]),
+        ("1,2,3.5\n4,5,2.0\n", False, ["f0", "f1", "f2"]),
+        ("a,b\nx,y\n", True, ["a", "b"]),
+        ("ann,tea,3\nbob,milk,4\n", False, ["f0", "f1", "f2"]),
+    ],
+)
+def test_headers_are_noticed(tmp_path, text, header, names):
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    layout = peek(path, None, None)
+    assert (layout.header, [column.name for column in layout.columns]) == (header, names)

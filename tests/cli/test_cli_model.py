@@ -1,0 +1,239 @@
+"""hcpf recommend, predict, simulate, info and report."""
+
+import json
+import re
+import sys
+import types
+
+import numpy as np
+import pytest
+from pyarrow import csv, parquet
+
+from hcpf import HCPF, CompoundPoisson
+from hcpf.cli.histogram import bars, histogram
+from hcpf.cli.intervals import intervals
+from hcpf.elements import Gamma, Logarithmic
+
+
+def rows(text):
+    lines = [line.split("\t") for line in text.splitlines()]
+    return [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+
+
+def test_recommend_into_a_pipe_is_tab_separated(run, model):
+    result = run(["recommend", str(model), "c3", "c4", "-n", "4"])
+    assert result.exit_code == 0, result.output
+    found = rows(result.stdout)
+    expected = HCPF.load(model).recommend(["c3", "c4"], 4)
+    assert [row["item"] for row in found] == list(expected.item)
+    assert [float(row["probability"]) for row in found] == list(expected.probability)
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("by", ["probability", "response", "expected"])
+def test_recommend_by(run_json, model, by):
+    found = run_json("recommend", model, "c3", "-n", 3, "--by", by)
+    assert [row["rank"] for row in found] == [1, 2, 3]
+    assert sorted((row[by] for row in found), reverse=True) == [row[by] for row in found]
+
+
+def test_recommend_names_and_seen(run_json, model, tmp_path):
+    names = tmp_path / "names.csv"
+    names.write_text("id,name\n" + "".join(f"p{i},Product {i}\n" for i in range(40)))
+    found = run_json("recommend", model, "c3", "-n", 40, "--seen", "--names", names)
+    assert len(found) == 40
+    assert all(row["name"] == f"Product {row['item'][1:]}" for row in found)
+    assert len(run_json("recommend", model, "c3", "-n", 40)) < 40
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "tsv"])
+def test_recommend_all_to_a_file(run_json, fails, model, tmp_path, ending):
+    path = tmp_path / f"lists.{ending}"
+    found = run_json("recommend", model, "--all", "-n", 2, "-o", path)
+    assert found == {"path": str(path), "users": 60, "rows": 120}
+    reader = {"parquet": parquet.read_table, "csv": csv.read_csv}.get(ending)
+    if reader:
+        assert reader(path).column_names[:3] == ["user", "item", "rank"]
+    assert "--overwrite" in fails("recommend", model, "--all", "-o", path)
+    run_json("recommend", model, "c1", "-o", path, "--overwrite")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_recommend_refuses(fails, model, tmp_path):
+    assert "name one or more users" in fails("recommend", model, code=2)
+    assert "--all needs a file" in fails("recommend", model, "--all", code=2)
+    assert "'nobody' was not among" in fails("recommend", model, "nobody")
+    assert ".parquet, .csv, .tsv" in fails("recommend", model, "c1", "-o", tmp_path / "a.doc")
+    assert "hcpf fit DATA" in fails("recommend", tmp_path / "nothing", "c1")
+    assert "no manifest.json" in fails("recommend", tmp_path, "c1")
+    assert "no such file" in fails("recommend", model, "c1", "--names", tmp_path / "n.csv")
+
+
+def test_predict_a_pair(run_json, run, model):
+    found = run_json("predict", model, "--user", "c3", "--item", "p5", "--item", "p6")
+    loaded = HCPF.load(model)
+    expected = loaded.predictive(["c3", "c3"], ["p5", "p6"])
+    assert [row["item"] for row in found] == ["p5", "p6"]
+    assert [row["probability"] for row in found] == list(expected.prob_observed)
+    assert [row["response"] for row in found] == list(expected.mean_observed)
+    low, high = expected.observed.interval(0.9)
+    assert [(row["low"], row["high"]) for row in found] == list(zip(low, high, strict=True))
+    text = run(["predict", str(model), "--user", "c3", "--item", "p5"]).stdout
+    assert float(rows(text)[0]["expected"]) == found[0]["expected"]
+
+
+def test_predict_pairs_of_a_file_in_its_order(run, run_json, fails, model, tmp_path):
+    path = tmp_path / "pairs.csv"
+    path.write_text("item,user\np5,c9\np1,c2\np5,c9\n")
+    found = run_json("predict", model, "--pairs", path)
+    wanted = [("c9", "p5"), ("c2", "p1"), ("c9", "p5")]
+    assert [(row["user"], row["item"]) for row in found] == wanted
+    path.write_text("item,user\np5,c9\np1,zz\n")
+    assert "--skip-unknown" in fails("predict", model, "--pairs", path)
+    result = run(["predict", str(model), "--pairs", str(path), "--skip-unknown"])
+    assert len(rows(result.stdout)) == 1
+    assert "Left out 1 pairs" in result.stderr
+
+
+def test_predict_all(run_json, model, tmp_path):
+    path = tmp_path / "all.parquet"
+    assert run_json("predict", model, "--all", "-o", path)["rows"] == 2400
+    table = parquet.read_table(path)
+    loaded = HCPF.load(model)
+    some = table.slice(777, 1).to_pylist()[0]
+    expected = loaded.predictive([some["user"]], [some["item"]])
+    assert some["probability"] == pytest.approx(expected.prob_observed[0], rel=1e-12)
+    low, high = expected.observed.interval(0.9)
+    assert (some["low"], some["high"]) == pytest.approx((low[0], high[0]), rel=1e-5)
+
+
+def test_predict_refuses(fails, model):
+    for options in ([], ["--user", "c1"], ["--user", "c1", "--item", "p1", "--pairs", "x.csv"]):
+        assert "--pairs FILE, or --all" in fails("predict", model, *options, code=2)
+    assert "--all needs a file" in fails("predict", model, "--all", code=2)
+    assert "'x' was not among" in fails("predict", model, "--user", "x", "--item", "p1")
+
+
+def test_ids_that_are_numbers(run_json, fails, counts, tmp_path):
+    path = tmp_path / "numbers.csv"
+    path.write_text(re.sub(r"(?<![a-z])[cp](?=\d)", "", counts.read_text()))
+    quick = ["-K", 2, "--max-iter", 1, "--threads", 1]
+    run_json("fit", path, "-o", tmp_path / "m", *quick)
+    assert run_json("recommend", tmp_path / "m", "7", "-n", 1)[0]["user"] == 7
+    assert "no such user" in fails("recommend", tmp_path / "m", "seven")
+
+
+@pytest.mark.parametrize("element", [Gamma(2.0, 0.05), Logarithmic(0.8)])
+def test_interpolated_intervals_are_those_solved_for(element, rng):
+    rate = rng.gamma(0.3, 0.5, size=5000) + 1e-9
+    predictive = CompoundPoisson(rate, element)
+    found = intervals(predictive)
+    some = rng.choice(len(rate), 200)
+    exact = CompoundPoisson(rate[some], element).observed.interval(0.9)
+    for mine, theirs in zip(found, exact, strict=True):
+        np.testing.assert_allclose(mine[some], theirs, rtol=1e-4)
+
+
+def test_simulate(run, run_json, fails, tmp_path):
+    path = tmp_path / "drawn.csv"
+    options = ["-e", "gamma:2,0.05", "--density", 0.1]
+    found = run_json("simulate", 30, 20, "-o", path, *options)
+    assert (found["users"], found["items"]) == (30, 20)
+    table = csv.read_csv(path)
+    assert table.column_names == ["user", "item", "response"]
+    assert table.num_rows == found["observed"]
+    assert "--overwrite" in fails("simulate", 30, 20, "-o", path)
+    assert run_json("simulate", 30, 20, "-o", path, "--overwrite", *options) == found
+    like = run_json(
+        "simulate", "--like", "netflix", "--scale", 0.0005, "-o", tmp_path / "n.parquet"
+    )
+    assert like["element"]["name"] == "binomial"
+    assert "Data in" in run(["simulate", "9", "9", "-o", str(tmp_path / "b.tsv")]).stdout
+
+
+def test_simulate_refuses(fails, tmp_path):
+    path = tmp_path / "a.csv"
+    assert "ROWS and COLS" in fails("simulate", "-o", path, code=2)
+    assert "ROWS and COLS" in fails("simulate", 30, "-o", path, code=2)
+    assert "give its parameters" in fails("simulate", 9, 9, "-o", path, "-e", "gamma")
+    assert "no data set called" in fails("simulate", "--like", "x", "-o", path)
+    assert "strictly between 0 and 1" in fails("simulate", 9, 9, "-o", path, "--density", 2)
+    assert "end its name in" in fails("simulate", 9, 9, "-o", tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_info_of_data(run, run_json, sales):
+    found = run_json("info", sales)
+    assert (found["kind"], found["users"], found["items"]) == ("data", 60, 40)
+    assert found["elements"] == ["normal", "gamma", "inverse_gaussian"]
+    assert sum(one["count"] for one in found["histogram"]) == found["observed"]
+    text = run(["info", str(sales)]).stdout
+    assert "60 users x 40 items" in text
+    assert "█" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("lines", "warning"),
+    [
+        ([f"u{j},i{j % 7},1" for j in range(50)], "every value is 1"),
+        ([f"u{j},i{j % 7},{1 + (j == 0)}" for j in range(50)], "nearly binary"),
+        ([f"u{j},i{j % 7},{10 ** (5 * (j == 0)) * 1.5}" for j in range(50)], "heavy tail"),
+        ([f"u{j},i{j % 7},{1 + 999 * (j == 3)}" for j in range(50)], "one user, u3, has"),
+        (["a,x,1", "a,x,2", "b,x,3"], "1 rows repeat a pair"),
+        ([f"u{j},i{j % 7},{j % 5 + 1}" for j in range(50)], "100.0% of the users have one entry"),
+    ],
+)
+def test_info_warns(run_json, tmp_path, lines, warning):
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join(["user,item,value", *lines]) + "\n")
+    assert any(warning in text for text in run_json("info", path)["warnings"])
+
+
+def test_info_of_a_model(run, run_json, fails, model, tmp_path):
+    found = run_json("info", model)
+    assert found["kind"] == "model"
+    assert found["element"]["name"] == "gamma"
+    assert set(found["priors"]) >= {"user_shape", "item_activity_mean"}
+    assert (found["passes"], found["ended"], found["version"]) == (5, "at --max-iter", "0.1.0")
+    text = run(["info", str(model)]).stdout
+    assert "at the limit of 5" in text
+    assert "on disk" in text
+    assert "no model" in fails("info", tmp_path)
+    assert "no such file" in fails("info", tmp_path / "nothing.csv")
+
+
+def test_histogram_loses_nothing(rng):
+    for values in (rng.lognormal(0, 3, 1000), rng.normal(size=500), rng.poisson(3.0, 300) * 1.0):
+        assert sum(one["count"] for one in histogram(values)) == len(values)
+    lines = bars([{"from": 1, "to": 1, "count": 3}, {"from": 2, "to": 2, "count": 1}])
+    assert lines[0].startswith("1  █")
+    assert lines[0].rstrip().endswith("75.0%")
+
+
+def test_report_is_written_whole(run_json, fails, model, tmp_path, monkeypatch):
+    seen = []
+
+    def write_report(fitted, output, data=None):
+        seen.append((fitted.n_components, output.suffix, data))
+        output.write_text("report")
+
+    fake = types.ModuleType("hcpf.report")
+    fake.write_report = write_report
+    monkeypatch.setitem(sys.modules, "hcpf.report", fake)
+    path = tmp_path / "report.html"
+    assert run_json("report", model, "-o", path) == {"path": str(path)}
+    assert seen == [(3, ".html", None)]
+    assert path.read_text() == "report"
+    assert "--overwrite" in fails("report", model, "-o", path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_report_that_is_not_there(fails, model, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "hcpf.report", types.ModuleType("hcpf.report"))
+    assert "upgrade hcpf" in fails("report", model, "-o", tmp_path / "report.html")
+
+
+def test_json_has_no_nan(run, model):
+    text = run(["info", str(model), "--json"]).stdout
+    json.loads(text, parse_constant=lambda word: pytest.fail(word))

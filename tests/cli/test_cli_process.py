@@ -1,0 +1,89 @@
+"""In processes of their own: Ctrl-C, pipes that break, and how quick the help is."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from hcpf import HCPF
+
+ENDLESS = ("-K", "3", "-e", "gamma", "--threads", "1", "--tol", "0", "--max-iter", "100000000")
+
+
+def interrupt_when(process, path, seconds=60):
+    """Ctrl-C as soon as the first checkpoint is there."""
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_leaves_a_usable_model_and_says_how_to_go_on(start, sales, tmp_path):
+    output, checkpoint = tmp_path / "model", tmp_path / "checkpoint"
+    arguments = ["fit", sales, "-o", output, *ENDLESS, "--checkpoint", checkpoint, "--json"]
+    process = start(*arguments)
+    interrupt_when(process, checkpoint / "fit-0.safetensors")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert json.loads(out)["interrupted"]
+    assert "Traceback" not in err
+    assert "To go on: hcpf fit" in err
+    assert "--overwrite" in err
+    assert HCPF.load(output).interrupted_
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_ctrl_c_elsewhere_leaves_nothing(run, monkeypatch, model, tmp_path):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(HCPF, "recommend", stop)
+    path = tmp_path / "lists.csv"
+    result = run(["recommend", str(model), "--all", "-o", str(path)])
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_piped_output_is_quiet(start, model):
+    out, err = start("recommend", model, "c1", "-n", 3).communicate(timeout=60)
+    assert err == ""
+    assert out.count("\n") == 4
+    assert "\x1b" not in out
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes")
+def test_broken_pipe_is_quiet(start, model):
+    pairs = [*(f"--item=p{i}" for i in range(40)), *(f"--user=c{u}" for u in range(60))]
+    with start("predict", model, *pairs) as process:
+        process.stdout.close()  # nobody reads
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
+def test_help_loads_no_heavy_modules():
+    code = (
+        "import sys; from typer.testing import CliRunner; import hcpf.cli\n"
+        "heavy = ('matplotlib', 'numba', 'sklearn', 'pyarrow', 'narwhals')\n"
+        "ours = ('hcpf.data', 'hcpf.estimator', 'hcpf.evaluate', 'hcpf.experiments')\n"
+        "for command in ([], ['fit'], ['compare'], ['reproduce', 'all']):\n"
+        "    result = CliRunner().invoke(hcpf.cli.main, [*command, '--help'])\n"
+        "    assert result.exit_code == 0\n"
+        "print([m for m in heavy + ours if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_module_can_be_run(start):
+    import hcpf
+
+    out, _ = start("--version").communicate(timeout=60)
+    assert out == f"hcpf {hcpf.__version__}\n"
