@@ -8,10 +8,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from hcpf._checks import flag
-from hcpf.data.canonical import Duplicates
+from hcpf.data.canonical import Duplicates, name_pair
 from hcpf.data.interactions import Interactions
-from hcpf.elements.base import Element
-from hcpf.errors import NotFittedError
+from hcpf.elements import Element, get
+from hcpf.errors import NotFittedError, SupportError
 from hcpf.growing import Growing, as_interactions
 from hcpf.inference.entry import EntryOptions
 from hcpf.inference.options import FitOptions
@@ -218,6 +218,7 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         validation: Any = None,
         exclude: Any = None,
     ) -> Self:
+        self._check_support(data)
         fitted = fit_all(
             data.matrix,
             plan,
@@ -230,6 +231,22 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
             fitted.interrupted, fitted.tempering,
         )  # fmt: skip
         return self
+
+    def _check_support(self, data: Interactions) -> None:
+        """Name the first pair whose value the chosen element cannot give."""
+        element = self.element
+        if self.train_on == "binary" or not isinstance(element, str | Element) or element == "auto":
+            return
+        kind = get(element) if isinstance(element, str) else type(element)
+        inside = kind.support.contains(data.values.astype(np.float64, copy=False))
+        if not inside.all():
+            place = int(np.argmin(inside))
+            pair = name_pair(data.matrix, place, data.users, data.items)
+            raise SupportError(
+                f"{pair} does not fit: {kind.__name__} takes {kind.support.description}, and it "
+                f"has the value {data.values[place]:g}. Choose an element whose support fits, or "
+                "remove or transform such values."
+            )
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Save the fitted model to a folder: factors, ids, data, element and history.

@@ -69,13 +69,15 @@ def _check_finite(matrix: CsrArray, users: IdArray, items: IdArray, advice: str)
     if not finite.all():
         place = int(np.argmin(finite))
         raise InputError(
-            f"{_pair(matrix, place, users, items)} has the value {matrix.data[place]:g}; values "
-            f"must be finite. {advice}"
+            f"{name_pair(matrix, place, users, items)} has the value {matrix.data[place]:g}; "
+            f"values must be finite. {advice}"
         )
 
 
 def _dense(X: Any) -> NDArray[Any]:
     """Read a dense matrix, refusing what NumPy would convert but not as it was meant."""
+    if X is None:
+        raise InputError("X is None: give Interactions, a sparse matrix or a 2-D array.")
     if hasattr(X, "columns"):
         raise InputError(
             "from_matrix does not take data frames. If the frame's columns are the items, pass "
@@ -173,7 +175,7 @@ def _merge_duplicates(
     if duplicates == "error":
         more = len(indices) - len(starts)
         raise InputError(
-            f"{_pair(matrix, int(np.argmin(first)), users, items)} is stored more than once "
+            f"{name_pair(matrix, int(np.argmin(first)), users, items)} is stored more than once "
             f"({more} surplus {'entries' if more > 1 else 'entry'} in all). Remove the "
             'duplicates, or pass duplicates="sum", "mean" or "last".'
         )
@@ -197,7 +199,7 @@ def _starts_of_runs(indices: IntArray, indptr: IntArray) -> BoolArray:
     return first
 
 
-def _pair(matrix: CsrArray, place: int, users: IdArray, items: IdArray) -> str:
+def name_pair(matrix: CsrArray, place: int, users: IdArray, items: IdArray) -> str:
     """Name the pair of the stored entry at ``place`` by its ids and its position."""
     row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
     column = int(matrix.indices[place])
