@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test check format bench clean
+.PHONY: setup demo test check format docs bench clean
 
 setup: $(READY)
 
@@ -14,8 +14,12 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
+# What a shop's customers will probably buy next, and for how much: on the bundled data.
 demo: setup
-	$(BIN)/hcpf reproduce figure1 --output figure1.png
+	$(BIN)/hcpf compare retail -K 20 --quick
+	$(BIN)/hcpf fit retail --element inverse_gaussian -K 20 --seed 0 -o demo/model --overwrite
+	$(BIN)/hcpf recommend demo/model 12347 12352 17850 -n 5 --names retail
+	$(BIN)/hcpf report demo/model -o demo/report.html --overwrite
 
 test: setup
 	$(BIN)/python -m pytest -n 2
@@ -29,6 +33,11 @@ check: setup
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The site, into site/. The packages' own news about themselves are no part of the build.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo '*' > site/.gitignore
 
 # Speed and memory against other libraries, in an environment of their own. A Parquet file of
 # user, item, value adds the time to quality: make bench DATA=ratings.parquet
@@ -53,4 +62,4 @@ bench: $(BENCH_READY)
 	$(if $(DATA),$(BENCH)/python benchmarks/quality.py "$(DATA)")
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv site .pytest_cache .ruff_cache .hypothesis

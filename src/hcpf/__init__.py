@@ -13,7 +13,7 @@ from hcpf.compound import CompoundPoisson, ObservedCompoundPoisson
 from hcpf.priors import Priors
 
 if TYPE_CHECKING:
-    from hcpf import datasets, evaluate
+    from hcpf import datasets, evaluate, plots, report
     from hcpf.data.interactions import Interactions
     from hcpf.estimator import HCPF
     from hcpf.posterior import Posterior
@@ -29,7 +29,7 @@ _LAZY = {
 }
 
 
-_LAZY_MODULES = ("datasets", "evaluate")
+_LAZY_MODULES = ("datasets", "evaluate", "plots", "report")
 
 
 def __getattr__(name: str) -> Any:
@@ -59,5 +59,7 @@ __all__ = [
     "elements",
     "errors",
     "evaluate",
+    "plots",
+    "report",
     "simulate",
 ]

@@ -29,7 +29,7 @@ _INK, _GREY, _BLUE, _PALE = "#1f2328", "#59636e", "#1f5fa8", "#b9c3cd"
 _COLOURS = (_BLUE, "#b35900", "#0f766e", "#7a3fa0")
 _MARKS = ("o", "s", "^", "D")
 _SHOWN = 24  # components drawn
-_NAMED = 3  # items that stand for a component
+_NAMED, _LONGEST = 2, 44  # items that stand for a component, and characters for them
 
 
 def _new_axes(count: int, given: Any, width: float = 4.2, height: float = 3.4) -> "list[Axes]":
@@ -247,7 +247,7 @@ def factors(model: Any, names: Any = None, axes: Any = None) -> "list[Axes]":
     fitted = fitted_model(model)
     known, found = labels(fitted.items_, names), components(fitted)
     size = min(len(found), _SHOWN)
-    first, second = _new_axes(2, axes, width=5.5, height=1.6 + 0.26 * size)
+    first, second = _new_axes(2, axes, width=6.5, height=2.4 + 0.2 * size)
     place = np.arange(size)
     first.barh(place, found.share[:size], color=_BLUE)
     first.set_yticks(place, _titles(found.typical, size, known), fontsize=7)
@@ -257,11 +257,12 @@ def factors(model: Any, names: Any = None, axes: Any = None) -> "list[Axes]":
     second.set_xticks(place, [str(j + 1) for j in place], fontsize=7)
     second.set_yticks(place, [str(j + 1) for j in place], fontsize=7)
     _finish(first, "What the factors are", "share of all expected pairs", "")
-    _finish(second, "How much they share their items", "factor", "factor")
+    _finish(second, "How much they overlap", "factor", "factor")
     return [first, second]
 
 
 def _titles(typical: Any, size: int, known: Sequence[str]) -> list[str]:
-    # A dollar sign would be taken for mathematics.
     names = [", ".join(known[int(i)] for i in typical(j, _NAMED)) for j in range(size)]
-    return [f"{j + 1}: {name}".replace("$", r"\$") for j, name in enumerate(names)]
+    cut = [name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…" for name in names]
+    # A dollar sign would be taken for mathematics.
+    return [f"{j + 1}: {name}".replace("$", r"\$") for j, name in enumerate(cut)]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from table_files import by_pair
 
+from data.table_files import by_pair
 from hcpf.data import Interactions
 from hcpf.data.align import align_items, align_users, joined
 from hcpf.data.ids import IdIndex, as_ids

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from table_files import by_pair
 
+from data.table_files import by_pair
 from hcpf import HCPF
 from hcpf.data import Interactions
 from hcpf.errors import InputError

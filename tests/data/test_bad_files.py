@@ -6,7 +6,8 @@ import os
 import numpy as np
 import pyarrow as pa
 import pytest
-from table_files import (
+
+from data.table_files import (
     COLUMNS,
     PACKINGS,
     arrow_bytes,
@@ -16,7 +17,6 @@ from table_files import (
     parquet_bytes,
     table,
 )
-
 from hcpf.data import Interactions
 from hcpf.errors import InputError
 

@@ -8,8 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import sparse
-from table_files import COLUMNS
 
+from data.table_files import COLUMNS
 from hcpf.data import Interactions
 from hcpf.errors import InputError
 

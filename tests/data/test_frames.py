@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from table_files import COLUMNS, NAMES, assert_holds, by_pair
 
+from data.table_files import COLUMNS, NAMES, assert_holds, by_pair
 from hcpf.data import Interactions
 from hcpf.errors import InputError
 

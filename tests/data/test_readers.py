@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from table_files import (
+
+from data.table_files import (
     COLUMNS,
     PACKINGS,
     arrow_bytes,
@@ -19,7 +20,6 @@ from table_files import (
     parquet_bytes,
     table,
 )
-
 from hcpf.data import Interactions, readers
 from hcpf.errors import InputError
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from pyarrow import ipc, parquet
-from table_files import COLUMNS, NAMES, arrow_bytes, by_pair, csv_bytes, packed, parquet_bytes
 
+from data.table_files import COLUMNS, NAMES, arrow_bytes, by_pair, csv_bytes, packed, parquet_bytes
 from hcpf.data import Interactions
 from hcpf.errors import InputError
 

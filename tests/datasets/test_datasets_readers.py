@@ -10,8 +10,8 @@ import zipfile
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from published_formats import DONATIONS_2014, FORMATS, MERCK
 
+from datasets.published_formats import DONATIONS_2014, FORMATS, MERCK
 from hcpf import datasets
 from hcpf.errors import InputError
 

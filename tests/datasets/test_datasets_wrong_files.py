@@ -5,8 +5,8 @@ import os
 import zipfile
 
 import pytest
-from published_formats import FORMATS, GENES, MERCK
 
+from datasets.published_formats import FORMATS, GENES, MERCK
 from hcpf import datasets
 from hcpf.errors import InputError
 

@@ -1,0 +1,49 @@
+"""Axes and charts: ticks inside their ranges, marks where their numbers are."""
+
+import re
+
+import numpy as np
+import pytest
+
+from hcpf.report.svg import WIDTH, Axis, Chart, heat_map
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_ticks_are_few_and_inside(rng, log):
+    for _ in range(300):
+        low = 10.0 ** rng.uniform(-8, 8)
+        high = low * (1.0 + 10.0 ** rng.uniform(-3, 6))
+        axis = Axis.over("value", [low, high], log=log)
+        ticks = axis.ticks()
+        assert 2 <= len(ticks) <= 8
+        assert ticks == sorted(set(ticks))
+        tolerance = 1e-6 * (axis.high - axis.low)
+        assert axis.low - tolerance <= ticks[0]
+        assert ticks[-1] <= axis.high + tolerance
+
+
+@pytest.mark.parametrize("values", [[], [0.0], [3.0], [np.nan, 2.0], [-1.0, -1.0], [np.inf]])
+@pytest.mark.parametrize("log", [False, True])
+def test_an_axis_of_anything(values, log):
+    axis = Axis.over("value", values, log=log)
+    assert axis.low < axis.high
+    assert np.all(np.isfinite(axis.place([axis.low, axis.high])))
+
+
+def test_marks_are_where_their_numbers_are():
+    chart = Chart("t", Axis("x", 0.0, 10.0), Axis("y", 1.0, 1000.0, log=True), "s")
+    chart.points("p", [0.0, 5.0, 10.0], [1.0, 10.0, 1000.0], "model")
+    text = chart.render()
+    xs = [float(x) for x in re.findall(r'cx="([\d.]+)"', text)]
+    ys = [float(y) for y in re.findall(r'cy="([\d.]+)"', text)]
+    assert xs[1] - xs[0] == pytest.approx(xs[2] - xs[1], abs=0.2)
+    assert ys[0] - ys[1] == pytest.approx((ys[1] - ys[2]) / 2, abs=0.2)
+    assert 0 < xs[0] < xs[2] < WIDTH
+    assert "p: 10 at 5" in text
+
+
+def test_text_in_charts_is_escaped():
+    chart = Chart("<b>", Axis("<i>", 0.0, 1.0), Axis("&", 0.0, 1.0), '"')
+    chart.line("<script>", [0.0, 1.0], [0.0, 1.0], "model")
+    text = chart.render() + heat_map("<b>", ["<i>"], np.ones((1, 1)), "<u>")
+    assert re.search(r"<(b|i|u|script)>", text) is None
