@@ -274,7 +274,7 @@ WRONG_ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize("wrong", WRONG_ARGUMENTS, ids=str)
+@pytest.mark.parametrize("wrong", WRONG_ARGUMENTS, ids=lambda wrong: str(wrong).split(" at 0x")[0])
 def test_wrong_arguments(tmp_path, wrong):
     path = tmp_path / "rows.csv"
     path.write_bytes(csv_bytes(ROWS))

@@ -112,6 +112,7 @@ def run(
     sets: dict[str, Path], results: Path, settings: Settings, progress: bool | None = None
 ) -> list[Cell]:
     """Compute every cell that the file of results lacks, adding each as soon as it is done."""
+    _drop_half_a_line(results)
     done = {cell.key: cell for cell in read_results(results)}
     with progress_bar(progress, "Reproducing", len(sets)) as advance:
         for name, path in sets.items():
@@ -205,6 +206,8 @@ def read_results(path: Path) -> list[Cell]:
 
 
 def _parse(row: dict[str, str]) -> Cell | None:
+    if None in row or None in row.values():  # too many or too few fields
+        return None
     try:
         whole = {name: int(row[name]) for name in ("n_components", "random_state")}
         text = {name: row[name] for name in ("dataset", "model", "trained_on", "version", "error")}
@@ -214,8 +217,6 @@ def _parse(row: dict[str, str]) -> Cell | None:
             for field in fields(Cell)[6:-1]
             if field.name != "passes"
         }
-        if row.get(None):  # pyright: ignore[reportArgumentType, reportCallIssue]
-            return None
         return Cell(**text, **whole, **numbers, passes=passes)  # pyright: ignore[reportArgumentType]
     except (KeyError, TypeError, ValueError):
         return None
@@ -225,7 +226,6 @@ def append_result(path: Path, cell: Cell) -> None:
     """Add a line to the results."""
     path.parent.mkdir(parents=True, exist_ok=True)
     names = [field.name for field in fields(Cell)]
-    _mend_last_line(path)
     with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, names, lineterminator="\n")
         if file.tell() == 0:
@@ -235,7 +235,7 @@ def append_result(path: Path, cell: Cell) -> None:
         )
 
 
-def _mend_last_line(path: Path) -> None:
+def _drop_half_a_line(path: Path) -> None:
     """A run that was killed may have left half a line."""
     if not path.exists():
         return
