@@ -205,7 +205,7 @@ def read_results(path: Path) -> list[Cell]:
     return [cell for cell in map(_parse, rows) if cell is not None]
 
 
-def _parse(row: dict[str, str]) -> Cell | None:
+def _parse(row: dict[Any, Any]) -> Cell | None:
     if None in row or None in row.values():  # too many or too few fields
         return None
     try:
