@@ -118,7 +118,7 @@ def fit_all(
     start: Start | None = None,
 ) -> Fitted:
     """Fit the plan's number of models to a canonical CSR matrix."""
-    rng = _generator(plan)
+    rng, stopped = _generator(plan), False
     if start is not None and plan.options.solver == "auto":
         # The first minibatch steps would forget where the items stand.
         plan = replace(plan, options=replace(plan.options, svi_passes=0))
@@ -128,7 +128,10 @@ def fit_all(
     parts = set_aside(matrix, validation, exclude, plan.validation_fraction, plan.train_on, rng)
     matrix = parts.training
     if plan.element == "auto" and plan.train_on == "full":
-        plan = replace(plan, element=_best_of_short_fits(matrix, plan, rng))
+        chosen, stopped = _best_of_short_fits(matrix, plan, rng)
+        plan = replace(plan, element=chosen)
+        if stopped:  # one pass makes a usable model
+            plan = replace(plan, n_fits=1, options=replace(plan.options, max_iter=1))
     element = choose_element(plan.element, matrix.data, plan.train_on)
     parts.check_support(element)
     if start is not None and plan.options.learn_element and type(start.element) is type(element):
@@ -147,17 +150,19 @@ def fit_all(
             runs.append(fit.run(start))
             if runs[-1].interrupted:
                 break
-        return _gather(runs, priors, matrix, plan)
+        found = _gather(runs, priors, matrix, plan)
+    return replace(found, interrupted=found.interrupted or stopped)
 
 
-def _best_of_short_fits(matrix: Csr, plan: FitPlan, rng: np.random.Generator) -> str:
+def _best_of_short_fits(matrix: Csr, plan: FitPlan, rng: np.random.Generator) -> tuple[str, bool]:
     """The name of the element with the best validation likelihood after a few passes.
 
-    The held-out pairs, missing ones included, are the same for all candidates.
+    The held-out pairs, missing ones included, are the same for all candidates. Also returns
+    whether Ctrl-C ended the search.
     """
     candidates = candidate_elements(matrix.data)
     if len(candidates) == 1:
-        return candidates[0].name
+        return candidates[0].name, False
     sample = some_rows(matrix, _SHORT_ENTRIES, rng)
     short = replace(
         plan,
@@ -173,14 +178,19 @@ def _best_of_short_fits(matrix: Csr, plan: FitPlan, rng: np.random.Generator) ->
         checkpoint=None,
     )  # fmt: skip
     scores: dict[str, float] = {}
+    stopped = False
     for candidate in candidates:
         try:
             fitted = fit_all(sample, replace(short, element=candidate.name))
         except InputError:
             continue  # the sample cannot estimate it, or is too small to hold anything out
         scores[candidate.name] = fitted.history[-1].validation_log_likelihood or -np.inf
+        stopped = fitted.interrupted
+        if stopped:
+            break
         logger.info("auto: %s has validation likelihood %.5f", *list(scores.items())[-1])
-    return max(scores, key=lambda name: scores[name]) if scores else candidates[0].name
+    best = max(scores, key=lambda name: scores[name]) if scores else candidates[0].name
+    return best, stopped
 
 
 def _generator(plan: FitPlan) -> np.random.Generator:
