@@ -34,7 +34,7 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The site, into site/. The packages' own news about themselves are no part of the build.
+# The documentation, into site/; open site/index.html.
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo '*' > site/.gitignore

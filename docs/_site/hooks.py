@@ -9,20 +9,26 @@ from latex2mathml.converter import convert
 
 _INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.S)
 _DISPLAY = re.compile(r'<div class="arithmatex">\\\[(.*?)\\\]</div>', re.S)
+_DIRECTIVE = re.compile(r"<p>\.\. math::(.*?)</p>", re.S)
 _ROLE = re.compile(r":math:<code>(.*?)</code>", re.S)
+_LINK = re.compile(r"<code>([^<]*?) &lt;(https?:[^<]*?)&gt;</code>_")
+_FUNCTION = re.compile(r"(<mi>(?:log|exp)</mi>)(?=<mi|<msub|<mo>&#x02211;|<mover|<munder)")
 _RESULTS = "<!-- results -->"
 
 
 def on_page_content(content: str, **_: Any) -> str:
     """Turn LaTeX into MathML, which browsers draw by themselves, online or not."""
-    content = _DISPLAY.sub(lambda found: _mathml(found[1], "block"), content)
-    for inline in (_INLINE, _ROLE):  # the second is how docstrings write it
+    for display in (_DISPLAY, _DIRECTIVE):  # the second of each is how docstrings write it
+        content = display.sub(lambda found: _mathml(found[1], "block"), content)
+    for inline in (_INLINE, _ROLE):
         content = inline.sub(lambda found: _mathml(found[1], "inline"), content)
-    return content
+    return _LINK.sub(r'<a href="\2">\1</a>', content)
 
 
 def _mathml(latex: str, display: str) -> str:
-    return convert(html.unescape(latex).strip(), display=display)
+    found = convert(html.unescape(latex).strip(), display=display)
+    found = found.replace("<mi>&#x0007E;</mi>", "<mo>&#x0223C;</mo>")  # a relation, not a letter
+    return _FUNCTION.sub(r'\1<mspace width="0.17em" />', found)
 
 
 def on_page_markdown(markdown: str, *, config: Any, **_: Any) -> str:
