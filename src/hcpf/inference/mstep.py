@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +102,7 @@ def _with_best_dispersion(element: Element, cells: _Histogram) -> Element:
         return -cells.log_z(at(log_value))
 
     now = float(np.log(element.parameters[name]))
-    found = optimize.minimize_scalar(
+    found: Any = optimize.minimize_scalar(
         loss,
         bounds=(now - 2.0, now + 2.0),
         method="bounded",
