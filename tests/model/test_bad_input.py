@@ -178,7 +178,7 @@ MATRICES = {
     "too few columns": (np.ones((2, 4)), InputError, "4 columns, but 11 items"),
     "one dimension": (np.ones(11), InputError, "2 dimensions"),
     "three dimensions": (np.ones((1, 2, 11)), InputError, "2 dimensions"),
-    "nothing": (None, InputError, "X is None"),
+    "nothing": (None, InputError, "not None"),
     "text": ("abc", InputError, "2 dimensions"),
     "empty": ([], InputError, "2 dimensions"),
     "no rows": (np.zeros((0, 11)), InputError, "at least one row"),

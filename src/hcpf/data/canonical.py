@@ -77,7 +77,7 @@ def _check_finite(matrix: CsrArray, users: IdArray, items: IdArray, advice: str)
 def _dense(X: Any) -> NDArray[Any]:
     """Read a dense matrix, refusing what NumPy would convert but not as it was meant."""
     if X is None:
-        raise InputError("X is None: give Interactions, a sparse matrix or a 2-D array.")
+        raise InputError("X must be Interactions, a sparse matrix or a 2-D array, not None.")
     if hasattr(X, "columns"):
         raise InputError(
             "from_matrix does not take data frames. If the frame's columns are the items, pass "
