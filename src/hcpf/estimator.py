@@ -185,7 +185,7 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         """Go on with more data, new users and items included.
 
         The entries are added to those fitted before and training goes on from where it stood, so
-        the result is near that of a new fit to all of them, in fewer passes.
+        the result is near that of a new fit to all of them, often in fewer passes.
 
         Parameters
         ----------
