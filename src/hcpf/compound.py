@@ -85,7 +85,8 @@ class _Compound:
     def variance(self) -> FloatArray:
         """The variance."""
         mean, variance = self._count_moments
-        return np.asarray(mean * self.element.variance + variance * np.square(self.element.mean))
+        within = mean * self.element.variance + variance * np.square(self.element.mean)
+        return np.asarray(within + (variance + np.square(mean)) * self.element.spread_of_mean)
 
     def log_density(self, y: ArrayLike) -> FloatArray:
         r"""Log density of observing the value ``y``, summed over n >= 1.
@@ -150,7 +151,7 @@ class _Compound:
             lambda y, index: flat._at(index).cdf(y),
             np.clip(levels, 1e-300, np.nextafter(1.0, 0.0)).ravel(),
             mean=np.broadcast_to(self.mean, shape).ravel(),
-            spread=np.broadcast_to(np.sqrt(self.variance), shape).ravel(),
+            spread=np.broadcast_to(_finite(np.sqrt(self.variance), self.mean), shape).ravel(),
             discrete=self.element.support.discrete,
         )
         return np.where(levels <= 0, lowest, np.where(levels >= 1, highest, found.reshape(shape)))
@@ -273,3 +274,8 @@ class ObservedCompoundPoisson(_Compound):
     def _ends(self) -> tuple[FloatArray, FloatArray]:
         highest = np.where(self.rate > 0, np.inf, self.element.highest)
         return np.asarray(self.element.support.lowest), highest
+
+
+def _finite(spread: FloatArray, mean: FloatArray) -> FloatArray:
+    """Something to begin a search with where there is no variance."""
+    return np.where(np.isfinite(spread), spread, np.abs(mean) + 1.0)

@@ -107,6 +107,7 @@ class Growing(Recommending):
                 exclude=exclude,
                 n_truncation=self.n_truncation,
                 weight=self.tempering_,
+                prior_of_theta=(posterior.users if users else posterior.items).groups,
             )
             sides = (rows, posterior.items) if users else (posterior.users, rows)
             posteriors.append(Posterior(*sides))
@@ -201,7 +202,8 @@ class Growing(Recommending):
         binary = self.train_on == "binary"
         values = np.ones(scored.nnz) if binary else scored.data.astype(np.float64)
         rate = combined.rates(row_of_entries(scored), scored.indices)
-        distribution = CompoundPoisson(rate, self.element_)
+        element = combined.element_at(self.element_, row_of_entries(scored), scored.indices)
+        distribution = CompoundPoisson(rate, element)
         if self.train_on == "observed":
             return float(np.mean(distribution.log_density_observed(values)))
         everywhere = known._factors(users=True).sum(axis=0, dtype=np.float64) @ known._factors(

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from hcpf._types import FloatArray
+from hcpf.groups import Groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +22,8 @@ class FactorPosterior:
     mean_: NDArray[np.float32]
     activity_a: FloatArray
     activity_b: FloatArray
+    groups: Groups | None = None
+    """Theta of each row, where the element varies on this side."""
 
     @property
     def a(self) -> FloatArray:
@@ -45,14 +48,21 @@ class FactorPosterior:
     def at(self, rows: Any) -> "FactorPosterior":
         """Some of the rows, chosen as NumPy would."""
         return FactorPosterior(
-            self.shape_[rows], self.mean_[rows], self.activity_a[rows], self.activity_b[rows]
+            self.shape_[rows],
+            self.mean_[rows],
+            self.activity_a[rows],
+            self.activity_b[rows],
+            None if self.groups is None else self.groups.at(rows),
         )
 
     def joined(self, more: "FactorPosterior") -> "FactorPosterior":
         """These rows, and then more."""
         names = ("shape_", "mean_", "activity_a", "activity_b")
+        groups = self.groups
+        if groups is not None and more.groups is not None:
+            groups = groups.joined(more.groups)
         return FactorPosterior(
-            *(np.concatenate([getattr(self, name), getattr(more, name)]) for name in names)
+            *(np.concatenate([getattr(self, name), getattr(more, name)]) for name in names), groups
         )
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float32]:

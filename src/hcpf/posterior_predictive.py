@@ -58,7 +58,8 @@ class _Average:
         """Parts and weights with the draws before every dimension of ``y`` and of the pairs."""
         self._shape_with(y.shape)
         lead = (slice(None), *(None,) * (y.ndim - len(self.shape)))
-        return type(self._parts)(self._parts.rate[lead], self.element), self._weights[lead]
+        parts = type(self._parts)(self._parts.rate[lead], self.element.at(lead))
+        return parts, self._weights[lead]
 
     def _shape_with(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         try:
@@ -76,12 +77,15 @@ class _Average:
         shape = self._shape_with(levels.shape)
         parts, weights = self._beside(levels)
         full = (len(weights), *shape)
-        rates = np.broadcast_to(parts.rate, full).reshape(len(weights), -1)
-        weights = np.broadcast_to(weights, full).reshape(len(weights), -1)
+        flat = len(weights), -1
+        rates = np.broadcast_to(parts.rate, full).reshape(flat)
+        element = parts.element.broadcast_to(full).reshape(flat)
+        weights = np.broadcast_to(weights, full).reshape(flat)
         kind = type(parts)
 
         def cdf(y: FloatArray, index: Any) -> FloatArray:
-            return np.sum(weights[:, index] * kind(rates[:, index], self.element).cdf(y), axis=0)
+            some = (slice(None), index)
+            return np.sum(weights[some] * kind(rates[some], element.at(some)).cdf(y), axis=0)
 
         found = invert_cdf(
             cdf,
@@ -109,8 +113,9 @@ class _Average:
         rates = self._parts.rate.reshape(draws, -1)
         level = rng.random((size, 1, weights.shape[1]))
         chosen = np.sum(np.cumsum(weights, axis=0)[None] < level, axis=1)
-        picked = np.take_along_axis(rates, np.minimum(chosen, draws - 1), axis=0)
-        drawn = type(self._parts)(picked, self.element).sample(rng=rng)
+        picked = np.minimum(chosen, draws - 1), np.arange(weights.shape[1])
+        element = self.element.reshape((draws, -1)).at(picked)
+        drawn = type(self._parts)(rates[picked], element).sample(rng=rng)
         return drawn.reshape(size, *self.shape)
 
 

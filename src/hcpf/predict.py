@@ -19,6 +19,7 @@ from hcpf.elements import Element
 from hcpf.errors import InputError, ParameterError
 from hcpf.inference.combine import Combined
 from hcpf.inference.fit import Check
+from hcpf.inference.varying import draw_means
 from hcpf.posterior import Posterior
 from hcpf.posterior_predictive import PosteriorPredictive
 from hcpf.priors import Priors
@@ -107,10 +108,25 @@ class Predicting:
         """
         size, rng = whole("n_samples", n_samples, least=0), _generator(random_state)
         if size == 0:
-            return CompoundPoisson(self.rate(users, items), self.element_)
+            return self._compound(users, items)
         u, i = self._pairs(users, items)
         rates = self._draw_rates(u.ravel(), i.ravel(), size, rng)
-        return PosteriorPredictive(rates.reshape(size, *u.shape), self.element_)
+        element = self._draw_elements(u.ravel(), i.ravel(), size, rng)
+        return PosteriorPredictive(rates.reshape(size, *u.shape), element.reshape((size, *u.shape)))
+
+    def _compound(self, users: Any, items: Any) -> CompoundPoisson:
+        """The distribution at the posterior mean of the rates, and of theta."""
+        u, i = self._pairs(users, items)
+        combined, flat = Combined(self.posteriors_), (u.ravel(), i.ravel())
+        element = combined.element_at(self.element_, *flat).reshape(u.shape)
+        return CompoundPoisson(combined.rates(*flat).reshape(u.shape), element)
+
+    def element_at(self, users: Any, items: Any) -> Element:
+        """The element of the pairs: with a parameter for each of them where theta varies.
+
+        Its ``mean`` is what one element of the pair is expected to be worth.
+        """
+        return self._compound(users, items).element
 
     def _draw_rates(
         self, u: NDArray[np.int64], i: NDArray[np.int64], size: int, rng: np.random.Generator
@@ -127,17 +143,31 @@ class Predicting:
                 rates[draw] = np.einsum("jk,jk->j", s[u], v[i], dtype=np.float64)
         return rates
 
+    def _draw_elements(
+        self, u: NDArray[np.int64], i: NDArray[np.int64], size: int, rng: np.random.Generator
+    ) -> Element:
+        """The element of each draw and pair: theta is drawn too, where it varies."""
+        element = self.element_
+        if element.per is None:
+            return element
+        means = np.empty((size, len(u)))
+        for draw in range(size):
+            posterior = self.posteriors_[draw % len(self.posteriors_)]
+            groups = posterior.users.groups, posterior.items.groups
+            means[draw] = draw_means(element, *groups, u, i, rng)
+        return element.with_mean(means)
+
     def predict_proba(self, users: Any, items: Any) -> FloatArray:
         """Probability that the pairs are observed."""
-        return CompoundPoisson(self.rate(users, items), self.element_).prob_observed
+        return -np.expm1(-self.rate(users, items))
 
     def predict(self, users: Any, items: Any) -> FloatArray:
         """Expected response of the pairs if they are observed."""
-        return CompoundPoisson(self.rate(users, items), self.element_).mean_observed
+        return self._compound(users, items).mean_observed
 
     def predict_expected(self, users: Any, items: Any) -> FloatArray:
         """Expected total of the pairs, 0 for those that are not observed included."""
-        return CompoundPoisson(self.rate(users, items), self.element_).mean
+        return self._compound(users, items).mean
 
     def write_predictions(
         self,
@@ -197,7 +227,8 @@ class Predicting:
         rate: FloatArray,
     ) -> Recommendations:
         """Pairs by position with everything that follows from their rates."""
-        predictive = CompoundPoisson(rate, self.element_)
+        element = Combined(self.posteriors_).element_at(self.element_, u, i)
+        predictive = CompoundPoisson(rate, element)
         return Recommendations(
             user=self.users_[u],
             item=self.items_[i],

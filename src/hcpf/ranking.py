@@ -1,6 +1,6 @@
 """Ranking: the best items for users, and rows or columns with like profiles."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from hcpf.inference import kernels
 _BLOCK = 1 << 24  # scores held at once
 
 Factors = NDArray[np.float32]
+Score = Callable[[NDArray[np.float32], NDArray[np.int64]], NDArray[np.float32]]
 
 
 def side_by_side(parts: list[Factors]) -> Factors:
@@ -25,10 +26,12 @@ def best_items(
     rows: NDArray[np.int64],
     n: int,
     denied: NDArray[np.bool_],
+    score: Score | None = None,
 ) -> Iterator[tuple[slice, NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]]:
-    """Block by block: which of ``rows``, their best items, these items' rates, and how many.
+    """Block by block: which of ``rows``, their best items, these items' scores, and how many.
 
-    Items that a row of ``seen`` stores are left out, as are those denied to all.
+    Items that a row of ``seen`` stores are left out, as are those denied to all. The score of an
+    item is its rate, or what ``score`` makes of the rates of some rows for all items.
     """
     n = min(n, len(items))
     step = max(1, _BLOCK // len(items))
@@ -37,6 +40,8 @@ def best_items(
         part = slice(first, min(first + step, len(rows)))
         chosen = rows[part]
         block = users[chosen] @ items.T
+        if score is not None:
+            block = score(block, chosen)
         start = stop = np.zeros(len(chosen), np.int64)
         index = nothing
         if seen is not None:

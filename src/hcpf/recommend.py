@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 from hcpf._checks import flag, one_of, whole
 from hcpf._types import FloatArray
 from hcpf.data.ids import IdIndex
+from hcpf.elements import Element
 from hcpf.errors import InputError
+from hcpf.inference.combine import Combined
 from hcpf.inference.explain import contributions
+from hcpf.posterior import Posterior
 from hcpf.predict import Predicting, listed, write_parquet
-from hcpf.ranking import Factors, best_items, nearest, profiles, side_by_side
+from hcpf.ranking import Factors, Score, best_items, nearest, profiles, side_by_side
 from hcpf.recommendations import Explanation, Neighbours, Recommendations
 
 BY = ("probability", "response", "expected")
@@ -88,26 +91,39 @@ class Recommending(Predicting):
         self, rows: NDArray[np.int64], n: int, by: str, exclude_seen: bool, among: Any, deny: Any
     ) -> Iterator[tuple[Recommendations, int]]:
         n = whole("n", n)
-        # With one element for all pairs every criterion grows with the rate, or falls with it.
-        sign = -1.0 if one_of("by", by, BY) != "probability" and self._mean < 0 else 1.0
         denied = self._denied(among, deny)
         seen = self.interactions_.matrix if flag("exclude_seen", exclude_seen) else None
-        users, items = self._factors(users=True), np.float32(sign) * self._factors(users=False)
-        blocks = best_items(users, items, seen, rows, n, denied)
-        for part, places, scores, found in blocks:
+        users, items = self._factors(users=True), self._factors(users=False)
+        blocks = best_items(users, items, seen, rows, n, denied, self._score(by))
+        for part, places, _, found in blocks:
             rank = np.arange(places.shape[1])
             valid = rank < found[:, None]
             user = np.broadcast_to(rows[part][:, None], valid.shape)[valid]
             order = np.broadcast_to(rank + 1, valid.shape)[valid]
-            rate = sign * scores[valid].astype(np.float64)
-            yield (
-                self._described(user, places[valid].astype(np.int64), order, rate),
-                len(found),
-            )
+            item = places[valid].astype(np.int64)
+            rate = Combined(self.posteriors_).rates(user, item)
+            yield self._described(user, item, order, rate), len(found)
 
-    @property
-    def _mean(self) -> float:
-        return float(np.asarray(self.element_.mean))
+    def _score(self, by: str) -> Score | None:
+        """What to rank by, as a function of the rates of some users; None: the rates."""
+        if one_of("by", by, BY) == "probability":
+            return None
+        element, n_items = self.element_, len(self.items_)
+        combined, everything = Combined(self.posteriors_), np.arange(n_items)
+        if element.per is None:
+            # With one element for all pairs every criterion grows with the rate, or falls with it.
+            sign = np.float32(np.sign(float(np.asarray(element.mean))))
+            return lambda rate, users: sign * rate
+
+        def score(rate: Factors, users: NDArray[np.int64]) -> Factors:
+            pairs = np.repeat(users, n_items), np.tile(everything, len(users))
+            mean = combined.means(element, *pairs).reshape(rate.shape).astype(np.float32)
+            if by == "response":
+                rate = np.maximum(rate, np.float32(1e-30))
+                rate = rate / -np.expm1(-rate)  # E[n] of a pair that is observed
+            return rate * mean
+
+        return score
 
     def _factors(self, *, users: bool) -> Factors:
         """Factors of all fits side by side, the items' scaled so that products are rates."""
@@ -147,7 +163,13 @@ class Recommending(Predicting):
         entries, prior = np.zeros(len(own)), 0.0
         for posterior in self.posteriors_:
             _, by_entry, rest = contributions(
-                posterior, self.element_, u, i, own, values, self.tempering_
+                posterior,
+                self._own_element(posterior, u, own),
+                u,
+                i,
+                own,
+                values,
+                self.tempering_,
             )
             entries += by_entry / len(self.posteriors_)
             prior += float(rest[0]) / len(self.posteriors_)
@@ -156,6 +178,13 @@ class Recommending(Predicting):
         source[:-1], source[-1] = self.items_[own[order]], "(prior)"
         rate = np.append(entries[order], prior)
         return Explanation(source, rate, rate / max(float(rate.sum()), 1e-300))
+
+    def _own_element(self, posterior: Posterior, u: int, own: NDArray[np.int64]) -> Element:
+        """The element of a user's own items in one fit, as training saw it."""
+        if self.element_.per is None:
+            return self.element_
+        means = Combined([posterior]).means(self.element_, np.full(len(own), u), own)
+        return self.element_.with_mean(means)
 
     def explain_components(self, user: Any, item: Any) -> FloatArray:
         """The part of the rate of a pair that each component accounts for, fits x K."""

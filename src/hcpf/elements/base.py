@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 
 from hcpf._types import ArrayLike, FloatArray
+from hcpf.elements.conjugate import Conjugate
 from hcpf.elements.domains import (
     Domain,
     Support,
@@ -48,7 +49,17 @@ class Tabulated:
     table: Callable[[FloatArray, FloatArray], FloatArray]
 
 
-class Element(ABC):
+VARYING = ("user", "item", "both")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Varying:
+    """What every element can be told besides its parameters."""
+
+    per: str | None = dataclasses.field(default=None, kw_only=True)
+
+
+class Element(_Varying, ABC):
     r"""An additive exponential dispersion model :math:`p_\Psi(\theta, \kappa)`.
 
     The density is :math:`\exp(y\theta - \kappa\Psi(\theta))\, h(y, \kappa)` and the sum of n
@@ -58,6 +69,9 @@ class Element(ABC):
 
     Parameters may be numbers or arrays that broadcast with the values. A parameter left out is
     estimated from the data by ``complete``.
+
+    With ``per="item"`` (or "user", or "both") a factorization gives every item (user, both) a theta
+    of its own, tied together by the ``conjugate`` prior.
     """
 
     name: ClassVar[str]
@@ -67,6 +81,8 @@ class Element(ABC):
     """The parameter that follows from the mean at a given kappa; None if inference leaves it."""
     dispersion_parameter: ClassVar[str | None] = None
     """The continuous parameter that sets kappa; None where kappa is fixed."""
+    conjugate: ClassVar[Conjugate | None] = None
+    """The conjugate prior of theta; None where theta cannot vary."""
 
     mean: Any
     r"""The mean of one element, :math:`\kappa\Psi'(\theta)`: a parameter or a property."""
@@ -74,6 +90,7 @@ class Element(ABC):
     r"""The variance of one element, :math:`\kappa\Psi''(\theta)`: a parameter or a property."""
 
     def __post_init__(self) -> None:
+        self._check_per()
         for name, domain in self.domains().items():
             value = self.__dict__[name]
             if value is None:
@@ -87,7 +104,8 @@ class Element(ABC):
     def domains(cls) -> dict[str, Domain]:
         """Where each parameter must lie, by name."""
         declared = cast("type[DataclassInstance]", cls)
-        return {f.name: f.metadata["domain"] for f in dataclasses.fields(declared)}
+        fields = dataclasses.fields(declared)
+        return {f.name: f.metadata["domain"] for f in fields if "domain" in f.metadata}
 
     @property
     def parameters(self) -> dict[str, Parameter]:
@@ -111,28 +129,58 @@ class Element(ABC):
 
     def __repr__(self) -> str:
         given = self.parameters
-        shown = (
+        shown = [
             f"{name}={_show(given[name])}" if name in given else f"{name}=?"
             for name in self.domains()
-        )
+        ]
+        if self.per is not None:
+            shown.append(f"per={self.per!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
         mine, theirs = self.parameters, other.parameters
-        return mine.keys() == theirs.keys() and all(
+        return (self.per, mine.keys()) == (other.per, theirs.keys()) and all(
             np.array_equal(mine[name], theirs[name]) for name in mine
         )
 
     def __hash__(self) -> int:
         # Numbers that are equal hash alike (0.0 and -0.0 too); arrays count by their shape only.
-        return hash((type(self), *((k, np.shape(v) or v) for k, v in self.parameters.items())))
+        return hash(
+            (type(self), self.per, *((k, np.shape(v) or v) for k, v in self.parameters.items()))
+        )
 
     def replace(self, **changes: Parameter | None) -> Self:
         """Return the same element with some parameters changed (None leaves one out)."""
         self._refuse_unknown(changes)
-        return type(self)(**{**self.parameters, **changes})
+        return type(self)(**self._besides, **{**self.parameters, **changes})
+
+    def varying(self, per: str | None) -> Self:
+        """Return the same element, its theta shared (None) or varying by "user", "item", "both"."""
+        return type(self)(**{**self._besides, "per": per}, **self.parameters)
+
+    @property
+    def _besides(self) -> dict[str, Any]:
+        """What else the element was made with, by name."""
+        fields = dataclasses.fields(cast("DataclassInstance", self))
+        return {f.name: getattr(self, f.name) for f in fields if "domain" not in f.metadata}
+
+    def _check_per(self) -> None:
+        kind, per = type(self), self.per
+        if per is None:
+            return
+        if per not in VARYING:
+            raise ParameterError(
+                f"{kind.__name__}: per must be 'user', 'item', 'both' or None, got {per!r}."
+            )
+        if kind.conjugate is None:
+            raise ParameterError(f"{kind.__name__} has no theta that could vary: leave per out.")
+        if per == "both" and kind.conjugate.sharing is None:
+            raise ParameterError(
+                f"{kind.__name__} can vary by user or by item, but not by both at once; gamma, "
+                "inverse Gaussian, Poisson and normal can."
+            )
 
     @classmethod
     def _refuse_unknown(cls, names: Iterable[str]) -> None:
@@ -150,6 +198,11 @@ class Element(ABC):
         """Broadcast array parameters to ``shape`` and flatten them; numbers stay numbers."""
         varying = {k: v for k, v in self.parameters.items() if isinstance(v, np.ndarray)}
         return self._with({k: np.broadcast_to(v, shape).ravel() for k, v in varying.items()})
+
+    def reshape(self, shape: tuple[int, ...]) -> Self:
+        """Reshape array parameters; numbers stay numbers."""
+        arrays = {k: v for k, v in self.parameters.items() if isinstance(v, np.ndarray)}
+        return self._with({k: v.reshape(shape) for k, v in arrays.items()})
 
     def _with(self, arrays: dict[str, FloatArray]) -> Self:
         """Put arrays taken from checked parameters in their place, without a second check."""
@@ -247,6 +300,11 @@ class Element(ABC):
         return np.inf
 
     @property
+    def spread_of_mean(self) -> Parameter:
+        """The variance of the mean itself, which all elements of a sum share; 0 if it is known."""
+        return 0.0
+
+    @property
     def log_prob_zero(self) -> Parameter:
         """Log probability that one element is exactly 0."""
         if not (self.support.discrete and self.support.has_zero):
@@ -294,14 +352,24 @@ class Element(ABC):
 
     def complete(self, y: ArrayLike) -> Self:
         """Estimate the parameters that were left out from ``y``, keeping those that are set."""
-        return self if self.is_complete else type(self).estimate(y, **self.parameters)
+        if self.is_complete:
+            return self
+        return type(self).estimate(y, **self.parameters).varying(self.per)
 
-    def with_mean(self, mean: float) -> Self:
+    def with_mean(self, mean: Parameter) -> Self:
         r"""Solve :math:`\kappa\Psi'(\theta)` = mean for theta, with kappa as it is."""
         if self.mean_parameter is None:
             return self
+        return self.replace(**{self.mean_parameter: self.parameter_at(mean)})
+
+    def parameter_at(self, mean: Parameter) -> Parameter:
+        """The ``mean_parameter`` that gives this mean at the present kappa, elementwise."""
+        name = self.mean_parameter
+        assert name is not None
         # At a given kappa the likelihood depends on the values through their mean alone.
-        return self.replace(**{self.mean_parameter: None}).maximise_likelihood(np.array([mean]))
+        open_ = self.replace(**{name: None})
+        each = [open_.maximise_likelihood(np.array([m])).parameters[name] for m in np.ravel(mean)]
+        return np.reshape(each, np.shape(mean))
 
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Estimate the missing parameters from checked values; by default by numeric search."""

@@ -9,6 +9,7 @@ from scipy import special
 from hcpf._special import log1p_minus, log_binomial, log_rising
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
+from hcpf.elements.conjugate import BinomialConjugate
 from hcpf.elements.domains import COUNTS, POSITIVE_INTEGER, SMALLEST, UNIT_INTERVAL
 from hcpf.elements.search import last_rise
 from hcpf.errors import ParameterError
@@ -28,6 +29,7 @@ class Binomial(Element):
     acronym = "BI"
     support = COUNTS
     mean_parameter = "probability"
+    conjugate = BinomialConjugate()
 
     @property
     def theta(self) -> Parameter:
@@ -72,6 +74,9 @@ class Binomial(Element):
     def highest(self) -> Parameter:
         return self.trials
 
+    def parameter_at(self, mean: Parameter) -> Parameter:
+        return np.clip(mean / self.trials, SMALLEST, 1.0 - SMALLEST)
+
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Maximum likelihood with at least as many trials as the largest value.
 
@@ -87,8 +92,8 @@ class Binomial(Element):
                 f"Binomial: trials={trials:g} is below the largest value {largest:g}; give at "
                 f"least {largest:g}, or leave trials out."
             )
-        p = min(max(float(y.mean()) / trials, SMALLEST), 1.0 - SMALLEST)
-        return self.replace(trials=trials, probability=given.get("probability", p))
+        found = self.replace(trials=trials)
+        return found if "probability" in given else found.with_mean(float(y.mean()))
 
 
 def log_choose(total: FloatArray, y: FloatArray) -> FloatArray:

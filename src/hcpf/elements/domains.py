@@ -127,9 +127,9 @@ def check_rng(rng: np.random.Generator) -> np.random.Generator:
     return rng
 
 
-def inside_unit(p: float) -> float:
-    """Move an estimated probability off the edges: to 1e-9, or to the last double below 1."""
-    return min(max(p, SMALLEST), _BELOW_ONE)
+def inside_unit(p: float | FloatArray) -> float | FloatArray:
+    """Move estimated probabilities off the edges: to 1e-9, or to the last double below 1."""
+    return np.clip(p, SMALLEST, _BELOW_ONE)
 
 
 def _first(array: FloatArray, bad: BoolArray) -> str:

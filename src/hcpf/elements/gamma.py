@@ -9,6 +9,7 @@ from scipy import special
 from hcpf._special import log1p_minus, log_poisson
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
+from hcpf.elements.conjugate import GammaConjugate
 from hcpf.elements.domains import POSITIVE, POSITIVE_REALS
 from hcpf.elements.search import root
 from hcpf.errors import EstimationError
@@ -29,6 +30,7 @@ class Gamma(Element):
     support = POSITIVE_REALS
     mean_parameter = "rate"
     dispersion_parameter = "shape"
+    conjugate = GammaConjugate()
 
     @property
     def theta(self) -> Parameter:
@@ -74,6 +76,9 @@ class Gamma(Element):
             phi=lambda n: n,
         )
 
+    def parameter_at(self, mean: Parameter) -> Parameter:
+        return self.shape / mean
+
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Maximum likelihood; values that are all equal are an error (an infinite shape)."""
         given = self.parameters
@@ -81,7 +86,7 @@ class Gamma(Element):
         if "rate" in given:
             return self.replace(shape=_inverse_digamma(float(np.mean(np.log(given["rate"] * y)))))
         if "shape" in given:
-            return self.replace(rate=given["shape"] / mean)
+            return self.with_mean(mean)
         gap = -float(np.mean(log1p_minus(y / mean - 1.0)))  # log mean - mean log
         if not gap > 1e-14:
             raise EstimationError(

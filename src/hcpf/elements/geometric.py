@@ -10,6 +10,7 @@ from hcpf._special import log1mexp, log_binomial
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.binomial import log_choose
+from hcpf.elements.conjugate import GeometricConjugate
 from hcpf.elements.domains import POSITIVE_COUNTS, UNIT_INTERVAL, inside_unit
 
 
@@ -27,6 +28,7 @@ class Geometric(Element):
     acronym = "GEO"
     support = POSITIVE_COUNTS
     mean_parameter = "probability"
+    conjugate = GeometricConjugate()
 
     @property
     def theta(self) -> Parameter:
@@ -66,7 +68,9 @@ class Geometric(Element):
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(y), y
 
+    def parameter_at(self, mean: Parameter) -> Parameter:
+        return inside_unit((mean - 1.0) / mean)
+
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Solve mean = 1/(1 - p); all values 1 gives the smallest probability allowed, 1e-9."""
-        mean = float(y.mean())
-        return self.replace(probability=inside_unit((mean - 1.0) / mean))
+        return self.with_mean(float(y.mean()))

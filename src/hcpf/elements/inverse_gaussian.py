@@ -8,6 +8,7 @@ from scipy import special
 
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
+from hcpf.elements.conjugate import InverseGaussianConjugate
 from hcpf.elements.domains import POSITIVE, POSITIVE_REALS
 from hcpf.errors import EstimationError
 
@@ -27,6 +28,7 @@ class InverseGaussian(Element):
     support = POSITIVE_REALS
     mean_parameter = "mean"
     dispersion_parameter = "shape"
+    conjugate = InverseGaussianConjugate()
 
     @property
     def theta(self) -> Parameter:
@@ -77,12 +79,15 @@ class InverseGaussian(Element):
             phi=lambda n: n * n,
         )
 
+    def parameter_at(self, mean: Parameter) -> Parameter:
+        return mean
+
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Sample mean, and 1/l = avg (y - m)²/(m² y); values that are all equal are an error."""
         given = self.parameters
         mean = given.get("mean", float(y.mean()))
         if "shape" in given:
-            return self.replace(mean=mean)
+            return self.with_mean(mean)
         spread = float(np.mean(np.square((y - mean) / mean) / y))
         if not spread * mean > 1e-28:
             raise EstimationError(

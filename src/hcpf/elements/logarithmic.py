@@ -9,10 +9,10 @@ from scipy import special
 from hcpf._special import log1mexp, log1p_minus, log_characteristic_logarithmic
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
-from hcpf.elements.domains import POSITIVE_COUNTS, SMALLEST, UNIT_INTERVAL
+from hcpf.elements.conjugate import LogarithmicMode, logarithmic_probability
+from hcpf.elements.domains import POSITIVE_COUNTS, UNIT_INTERVAL
 from hcpf.elements.lattice import circle, masses_from_characteristic
 from hcpf.elements.sampling import sum_of_draws
-from hcpf.elements.search import root
 from hcpf.elements.stirling import log_stirling1
 
 
@@ -30,6 +30,7 @@ class Logarithmic(Element):
     acronym = "LOG"
     support = POSITIVE_COUNTS
     mean_parameter = "probability"
+    conjugate = LogarithmicMode()
 
     @property
     def theta(self) -> Parameter:
@@ -73,13 +74,9 @@ class Logarithmic(Element):
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(y), y
 
+    def parameter_at(self, mean: Parameter) -> Parameter:
+        return logarithmic_probability(np.asarray(mean))
+
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Solve for the sample mean, with p between 1e-9 (all values 1) and 1 - 1e-15."""
-        target = float(np.log(y.mean()))
-
-        def excess(t: float) -> float:
-            # log of -p / ((1-p) log(1-p)) with t = logit p, hence p/(1-p) = e^t
-            return t - float(np.log(np.logaddexp(0.0, t))) - target
-
-        found = root(excess, float(special.logit(SMALLEST)), 34.0)
-        return self.replace(probability=float(special.expit(found)))
+        return self.with_mean(float(y.mean()))

@@ -9,6 +9,7 @@ from scipy import special
 from hcpf._special import log1mexp, log_binomial, log_rising
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
+from hcpf.elements.conjugate import NegativeBinomialConjugate
 from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST, UNIT_INTERVAL, inside_unit
 from hcpf.elements.search import root
 
@@ -34,6 +35,7 @@ class NegativeBinomial(Element):
     support = COUNTS
     mean_parameter = "probability"
     dispersion_parameter = "successes"
+    conjugate = NegativeBinomialConjugate()
 
     @property
     def theta(self) -> Parameter:
@@ -71,6 +73,9 @@ class NegativeBinomial(Element):
         draws = rng.negative_binomial(n * self.successes, 1.0 - self.probability)
         return draws.astype(np.float64)
 
+    def parameter_at(self, mean: Parameter) -> Parameter:
+        return inside_unit(mean / (mean + self.successes))
+
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Maximum likelihood, with successes between 1e-9 and 1e6 unless p is given.
 
@@ -78,12 +83,11 @@ class NegativeBinomial(Element):
         probability of 1e-9 and one success (or 1e-9 successes where p is given).
         """
         given = self.parameters
-        mean = float(y.mean())
         successes = float(given.get("successes", 0.0)) or _best_successes(
             y, given.get("probability")
         )
-        p = inside_unit(mean / (mean + successes))
-        return self.replace(successes=successes, probability=given.get("probability", p))
+        found = self.replace(successes=successes)
+        return found if "probability" in given else found.with_mean(float(y.mean()))
 
 
 def _best_successes(y: FloatArray, probability: Parameter | None) -> float:

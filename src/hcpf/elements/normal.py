@@ -8,6 +8,7 @@ from scipy import special
 
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
+from hcpf.elements.conjugate import NormalConjugate
 from hcpf.elements.domains import POSITIVE, REAL, REALS
 from hcpf.errors import EstimationError
 
@@ -27,6 +28,7 @@ class Normal(Element):
     support = REALS
     mean_parameter = "mean"
     dispersion_parameter = "variance"
+    conjugate = NormalConjugate()
 
     @property
     def theta(self) -> Parameter:
@@ -62,6 +64,9 @@ class Normal(Element):
             g=lambda y: -0.5 * y * y / s2,
             phi=lambda n: 1.0 / n,
         )
+
+    def parameter_at(self, mean: Parameter) -> Parameter:
+        return mean
 
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Sample mean, and mean squared deviation; values that are all equal are an error."""

@@ -9,6 +9,7 @@ from scipy import special
 from hcpf._special import log_poisson
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
+from hcpf.elements.conjugate import PoissonConjugate
 from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST
 
 
@@ -25,6 +26,7 @@ class Poisson(Element):
     acronym = "PO"
     support = COUNTS
     mean_parameter = "rate"
+    conjugate = PoissonConjugate()
 
     @property
     def theta(self) -> Parameter:
@@ -69,6 +71,9 @@ class Poisson(Element):
             phi=np.log,
         )
 
+    def parameter_at(self, mean: Parameter) -> Parameter:
+        return np.maximum(mean, SMALLEST)
+
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Sample mean; all zeros gives the smallest rate allowed, 1e-9."""
-        return self.replace(rate=max(float(y.mean()), SMALLEST))
+        return self.with_mean(float(y.mean()))

@@ -14,10 +14,10 @@ from hcpf._special import (
 )
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
-from hcpf.elements.domains import POSITIVE, POSITIVE_COUNTS, SMALLEST
+from hcpf.elements.conjugate import TruncatedPoissonMode, truncated_poisson_rate
+from hcpf.elements.domains import POSITIVE, POSITIVE_COUNTS
 from hcpf.elements.lattice import circle, masses_from_characteristic
 from hcpf.elements.sampling import sum_of_draws, truncated_poisson
-from hcpf.elements.search import root
 from hcpf.elements.stirling import log_stirling2
 
 
@@ -36,6 +36,7 @@ class ZeroTruncatedPoisson(Element):
     acronym = "ZTP"
     support = POSITIVE_COUNTS
     mean_parameter = "rate"
+    conjugate = TruncatedPoissonMode()
 
     @property
     def theta(self) -> Parameter:
@@ -88,10 +89,9 @@ class ZeroTruncatedPoisson(Element):
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(y), y
 
+    def parameter_at(self, mean: Parameter) -> Parameter:
+        return truncated_poisson_rate(np.asarray(mean))
+
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Solve mean = l / (1 - e^-l); all values 1 gives the smallest rate allowed, 1e-9."""
-        mean = float(y.mean())
-        # 1 + l/2 <= l / (1 - e^-l) <= 1 + l bracket the root.
-        low, high = max(mean - 1.0, SMALLEST), max(min(2.0 * (mean - 1.0), mean), SMALLEST)
-        rate = root(lambda rate: float(rate / -np.expm1(-rate)) - mean, low, high)
-        return self.replace(rate=rate)
+        return self.with_mean(float(y.mean()))

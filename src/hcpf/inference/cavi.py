@@ -7,22 +7,27 @@ from hcpf._types import FloatArray
 from hcpf.inference import kernels
 from hcpf.inference.kernels import Entries, Factors, Pattern, Prior
 from hcpf.inference.problem import Problem, Side
-from hcpf.inference.state import State, side_prior
+from hcpf.inference.state import State, learn_theta, side_prior
 from hcpf.inference.threads import threads_for
 from hcpf.priors import Priors
 
 
-def cavi_step(state: State, problem: Problem, priors: Priors) -> None:
-    """One pass over the data: both half-steps."""
+def cavi_step(state: State, problem: Problem, priors: Priors, *, fit_prior: bool = False) -> None:
+    """One pass over the data: both half-steps, each followed by its side's theta.
+
+    ``fit_prior`` also estimates the prior of theta anew.
+    """
     size = state.users.a.shape[1]
     state.user_sums, user_counts = half_step(
         state.users, state.items, problem.users, problem,
         side_prior(priors, size, users=True, scale=problem.weight), state.item_sums,
     )  # fmt: skip
+    learn_theta(state, problem, users=True, fit_prior=fit_prior)
     state.item_sums, item_counts = half_step(
         state.items, state.users, problem.items, problem,
         side_prior(priors, size, users=False, scale=problem.weight), state.user_sums,
     )  # fmt: skip
+    learn_theta(state, problem, users=False, fit_prior=fit_prior)
     state.sum_counts = float(item_counts[0])
     state.cut_short = bool(user_counts[1] + item_counts[1] > 0)
 

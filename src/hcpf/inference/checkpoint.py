@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hcpf.errors import CheckpointError
+from hcpf.groups import Groups
 from hcpf.inference.kernels import Factors
 
 if TYPE_CHECKING:
@@ -83,6 +84,10 @@ def restore(run: "Run", header: dict[str, Any], tensors: Tensors) -> None:
     for side, factors in (("user", state.users), ("item", state.items)):
         for name in Factors._fields:
             getattr(factors, name)[...] = tensors[f"{side}_{name}"]
+    if state.varying is not None:
+        for side in header["groups"]:
+            arrays = (tensors[f"{side}_{name}"].copy() for name in ("chi", "nu"))
+            state.varying.put(side == "user", Groups(*arrays, **header["groups"][side]))
     state.user_sums, state.item_sums = tensors["user_sums"], tensors["item_sums"]
     extras = (name for name in tensors if name.startswith("extra_"))
     state.extras = {name.removeprefix("extra_"): tensors[name].copy() for name in extras}
@@ -104,7 +109,19 @@ def _tensors(run: "Run") -> Tensors:
         "reach": run.problem.local.reach,
         **{f"extra_{name}": array for name, array in state.extras.items()},
         **{f"{side}_{name}": getattr(f, name) for side, f in sides for name in Factors._fields},
+        **{
+            f"{side}_{name}": getattr(groups, name)
+            for side, groups in _groups(run).items()
+            for name in ("chi", "nu")
+        },
     }
+
+
+def _groups(run: "Run") -> dict[str, Groups]:
+    """Theta of the sides that have one of their own."""
+    varying = run.state.varying
+    sides = {} if varying is None else {"user": varying.users, "item": varying.items}
+    return {side: groups for side, groups in sides.items() if groups is not None}
 
 
 def _header(run: "Run") -> dict[str, Any]:
@@ -112,6 +129,7 @@ def _header(run: "Run") -> dict[str, Any]:
     return {
         "parameters": state.element.parameters,
         "tabulated": run.problem.element.parameters,
+        "groups": {s: {"chi0": g.chi0, "nu0": g.nu0} for s, g in _groups(run).items()},
         "slope": state.slope,
         "iteration": state.iteration,
         "steps": state.steps,

@@ -4,7 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
+from hcpf.elements.base import Element
 from hcpf.inference.heldout import pair_rates
+from hcpf.inference.varying import pair_element, pair_means
 from hcpf.posterior import Posterior
 
 
@@ -19,4 +21,23 @@ class Combined:
         total = np.zeros(len(users))
         for posterior in self.posteriors:
             total += pair_rates(posterior.users.mean_, posterior.items.mean_, users, items)
+        return total / len(self.posteriors)
+
+    def element_at(
+        self, element: Element, users: NDArray[np.int64], items: NDArray[np.int64]
+    ) -> Element:
+        """The element of pairs given by position, with their own theta where that varies."""
+        if element.per is None:
+            return element
+        groups = [(fit.users.groups, fit.items.groups) for fit in self.posteriors]
+        return pair_element(element, groups, users, items)
+
+    def means(
+        self, element: Element, users: NDArray[np.int64], items: NDArray[np.int64]
+    ) -> FloatArray:
+        """Average means of one element for pairs given by position, where theta varies."""
+        total = np.zeros(len(users))
+        for posterior in self.posteriors:
+            groups = posterior.users.groups, posterior.items.groups
+            total += pair_means(element, *groups, users, items)
         return total / len(self.posteriors)

@@ -12,8 +12,9 @@ def elbo(state: State, problem: Problem, priors: Priors) -> float:
     r"""The bound at the current state, with the optimal q(n) of every entry.
 
     :math:`\sum_{obs}\log Z_{ui} - \sum_k (\sum_u E s_{uk})(\sum_i E v_{ik})` plus, for each side,
-    :math:`E\log p(s \mid r) + E\log p(r) + H[s] + H[r]`. Where the data count more than once, the
-    first line is multiplied by their weight.
+    :math:`E\log p(s \mid r) + E\log p(r) + H[s] + H[r]`; where theta varies, less its divergence
+    from the prior. Where the data count more than once, the first line and that divergence are
+    multiplied by their weight: what is tempered is the prior of the factors.
     """
     size = state.users.a.shape[1]
     users, items = problem.users, problem.items
@@ -28,14 +29,17 @@ def elbo(state: State, problem: Problem, priors: Priors) -> float:
 
 
 def _sum_log_z(state: State, problem: Problem) -> float:
-    """The sum of log Z over the observed entries."""
+    """The sum of log Z over the observed entries, less the divergence of a varying theta."""
     users = problem.users
     sums = np.zeros(len(users.blocks) - 1)
     kernels.sum_log_z(users.entries, state.users, state.items, problem.tables, users.blocks, sums)
     # The tables are those of problem.element. Where theta has moved on since, log p(y | n) differs
-    # by -n kappa Psi(theta), which is in the users' shift, and by y theta.
-    moved = float(state.element.theta - problem.element.theta)
-    return float(sums.sum()) + problem.local.constant + problem.sum_of_values * moved
+    # by -n kappa Psi(theta), which is in the shifts, and by y theta.
+    total = float(sums.sum()) + problem.local.constant
+    total -= problem.sum_of_values * float(problem.element.theta)
+    if state.varying is not None:
+        return total + state.varying.bound(problem.values)
+    return total + problem.sum_of_values * float(state.element.theta)
 
 
 def expected_total(state: State, problem: Problem) -> float:

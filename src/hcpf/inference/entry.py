@@ -6,10 +6,11 @@ import numpy as np
 
 from hcpf._checks import flag, number, settle
 from hcpf._types import FloatArray
+from hcpf.inference.cavi import half_step
 from hcpf.inference.kernels import Factors, Pattern
 from hcpf.inference.kernels.entry import entry_steps
 from hcpf.inference.problem import Problem, Side
-from hcpf.inference.state import State, rescale, side_prior
+from hcpf.inference.state import State, learn_theta, rescale, side_prior
 from hcpf.priors import Priors
 
 
@@ -41,7 +42,13 @@ class EntryOptions:
 
 
 def entry_pass(
-    state: State, problem: Problem, priors: Priors, options: EntryOptions, rng: np.random.Generator
+    state: State,
+    problem: Problem,
+    priors: Priors,
+    options: EntryOptions,
+    rng: np.random.Generator,
+    *,
+    fit_prior: bool = False,
 ) -> None:
     """Draw as many entries as the data hold, and move the rows of each."""
     size = state.users.a.shape[1]
@@ -55,9 +62,11 @@ def entry_pass(
     weights = _weights(problem.users, problem, share), _weights(problem.items, problem, share)
     counts = np.zeros(3)
     owner = problem.users.owner(np.arange(problem.n_observed))
+    factors = state.users, state.items
+    shifts = *(f.shift for f in factors), *(f.cross.astype(np.float64) for f in factors)
     entry_steps(
         problem.users.entries, _excluded(problem.users), owner, problem.tables,
-        state.slope - problem.local.slope, users, items, side_prior(priors, size, True),
+        shifts, users, items, side_prior(priors, size, True),
         side_prior(priors, size, False), weights, (memory["user_clock"], memory["item_clock"]),
         options.tau, options.xi, share, problem.n_observed, rng, counts,
     )  # fmt: skip
@@ -68,6 +77,21 @@ def entry_pass(
     state.user_sums = state.users.mean.sum(axis=0, dtype=np.float64)
     state.item_sums = state.items.mean.sum(axis=0, dtype=np.float64)
     rescale(state, problem)
+    if state.varying is not None:
+        _learn_theta(state, problem, priors, fit_prior)
+        _recall(memory, "user", state.users)
+        _recall(memory, "item", state.items)
+
+
+def _learn_theta(state: State, problem: Problem, priors: Priors, fit_prior: bool) -> None:
+    """Update theta from the counts of all entries, the factors held where they are."""
+    size = state.users.a.shape[1]
+    for users in (True, False):
+        rows, cols = (state.users, state.items) if users else (state.items, state.users)
+        side = problem.users if users else problem.items
+        col_sums = state.item_sums if users else state.user_sums
+        half_step(rows, cols, side, problem, side_prior(priors, size, users, step=0.0), col_sums)
+        learn_theta(state, problem, users=users, fit_prior=fit_prior)
 
 
 def observed_share(problem: Problem, stratified: bool) -> float:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,11 +19,13 @@ from hcpf.inference.checkpoint import Checkpoint
 from hcpf.inference.elbo import elbo
 from hcpf.inference.entry import entry_pass
 from hcpf.inference.heldout import HeldOut, pair_rates
+from hcpf.inference.local import FURTHER
 from hcpf.inference.mstep import ValuesOf, best_dispersion, update_theta
 from hcpf.inference.options import FitOptions
 from hcpf.inference.problem import Problem
-from hcpf.inference.state import State, shift_rates
+from hcpf.inference.state import State, set_shifts
 from hcpf.inference.svi import svi_pass
+from hcpf.inference.varying import PRIOR_AT
 from hcpf.priors import Priors
 
 logger = logging.getLogger("hcpf")
@@ -31,6 +34,7 @@ Remake = Callable[[Element, FloatArray | None], Problem]
 """Lays the data out anew for another element, or with weights that reach larger rates."""
 
 _LOOKED_AT = 1 << 22  # entries at once
+_SAMPLE = 1 << 17  # entries that tell whether rates have left the table
 _LARGEST_DRIFT = 3.0  # of the log rates from where the tables were made
 _DISPERSION_AT = frozenset({3, 10, 30})  # passes after which the dispersion is re-estimated
 
@@ -104,12 +108,13 @@ def train(
 def _one_pass(run: Run, options: FitOptions) -> None:
     state, problem, priors = run.state, run.problem, run.priors
     solver = options.solver_at(state.iteration, problem.users.size, problem.n_observed)
+    fit_prior = options.learn_element and state.iteration in PRIOR_AT
     if solver == "svi":
-        svi_pass(state, problem, priors, options.svi)
+        svi_pass(state, problem, priors, options.svi, fit_prior=fit_prior)
     elif solver == "entry":
-        entry_pass(state, problem, priors, options.entry, run.rng)
+        entry_pass(state, problem, priors, options.entry, run.rng, fit_prior=fit_prior)
     else:
-        cavi_step(state, problem, priors)
+        cavi_step(state, problem, priors, fit_prior=fit_prior)
     state.iteration += 1
     if options.learn_element:
         update_theta(state, problem)
@@ -123,29 +128,37 @@ def _retabulate(run: Run, remake: Remake) -> None:
     """
     state, problem = run.state, run.problem
     shift = state.slope - problem.local.slope
-    if not state.cut_short and abs(shift) < _LARGEST_DRIFT:
-        return
     drifted = abs(shift) >= _LARGEST_DRIFT
-    if drifted or np.any(_reach(run, shift) > problem.local.reach):
-        reach = _reach(run, 0.0)
+    # A theta of its own moves a pair's rate, perhaps to where there is no table.
+    moved = state.varying is not None and state.iteration - 1 in PRIOR_AT
+    if not (state.cut_short or drifted or moved):
+        return
+    spare, step = (0.0, 1) if state.cut_short else (FURTHER, max(1, problem.n_observed // _SAMPLE))
+    if drifted or np.any(_reach(run, 0.0, step) - spare > problem.local.reach):
+        reach = _reach(run, -shift, step)
         del problem, run.problem  # two layouts of the data at once would double the memory
         run.problem = remake(state.element, reach)
         state.slope = run.problem.local.slope
-        shift_rates(state, 0.0)
+        set_shifts(state, run.problem)
     state.cut_short = False
 
 
-def _reach(run: Run, shift: float) -> FloatArray:
-    """How far the weights must reach for the current rates, looked at a few entries at a time."""
+def _reach(run: Run, moved: float, step: int = 1) -> FloatArray:
+    """How far the weights must reach for the current rates, looked at a few entries at a time.
+
+    ``moved`` is what another element to tabulate would add to the log rates; one entry in
+    ``step`` is looked at.
+    """
     state, side, local = run.state, run.problem.users, run.problem.local
     reach = np.full_like(local.reach, -np.inf)
-    for first in range(0, run.problem.n_observed, _LOOKED_AT):
-        entry = np.arange(first, min(first + _LOOKED_AT, run.problem.n_observed))
+    for first in range(0, run.problem.n_observed, _LOOKED_AT * step):
+        entry = np.arange(first, min(first + _LOOKED_AT * step, run.problem.n_observed), step)
         # Product-of-means rates: what Algorithm 1 sums at, and no less than the geometric ones.
-        rate = pair_rates(
-            state.users.mean, state.items.mean, side.owner(entry), side.entries.index[entry]
-        )
-        log_rate = np.log(np.maximum(rate, 1e-300)) + shift
+        users, items = side.owner(entry), side.entries.index[entry]
+        rate = pair_rates(state.users.mean, state.items.mean, users, items)
+        log_rate = np.log(np.maximum(rate, 1e-300)) + moved
+        log_rate += state.users.shift[users] + state.items.shift[items]
+        log_rate += local.local.cross * state.users.cross[users] * state.items.cross[items]
         reach = np.maximum(reach, local.reach_for(log_rate, entry))
     return reach
 
@@ -159,15 +172,18 @@ def _update_dispersion(run: Run, remake: Remake, values_of: ValuesOf) -> None:
     if candidate == element:
         return
     before = elbo(state, run.problem, run.priors)
+    varying = copy(state.varying)
+    if state.varying is not None:
+        state.varying.rescale(float(candidate.kappa / element.kappa))
     del run.problem  # two layouts of the data at once would double the memory
     run.problem = remake(candidate, reach)
     state.element, state.slope = candidate, run.problem.local.slope
-    shift_rates(state, 0.0)
+    set_shifts(state, run.problem)
     if not elbo(state, run.problem, run.priors) >= before:
         del run.problem
         run.problem = remake(tabulated, reach)
-        state.element, state.slope = element, slope
-        shift_rates(state, slope - run.problem.local.slope)
+        state.element, state.slope, state.varying = element, slope, varying
+        set_shifts(state, run.problem)
 
 
 def _check(run: Run, options: FitOptions, validation: HeldOut | None, seconds: float) -> None:

@@ -1,16 +1,20 @@
 """Posteriors of new rows, the other side held fixed: the training half-step until it settles."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import Csr, FloatArray
 from hcpf.elements.base import Element
 from hcpf.elements.degenerate import Degenerate
+from hcpf.groups import Groups
 from hcpf.inference import kernels
 from hcpf.inference.cavi import half_step
 from hcpf.inference.heldout import pair_rates
 from hcpf.inference.problem import Problem, Side, make_problem, row_blocks
-from hcpf.inference.state import empty_factors, side_posterior, side_prior
+from hcpf.inference.state import empty_factors, set_multipliers, side_posterior, side_prior
+from hcpf.inference.varying import Varying
 from hcpf.posterior import FactorPosterior
 from hcpf.priors import Priors
 
@@ -30,11 +34,13 @@ def fold_in(
     exclude: Csr | None = None,
     n_truncation: int | None = None,
     weight: float = 1.0,
+    prior_of_theta: Groups | None = None,
 ) -> FactorPosterior:
     """The posterior of the rows of a canonical matrix whose columns are the fixed side.
 
     ``users`` tells which side the rows are: new users beside fixed items, or new items (their
-    matrix transposed) beside fixed users.
+    matrix transposed) beside fixed users. ``prior_of_theta`` is the fitted side's theta, whose
+    prior the new rows share; None where the element does not vary on that side.
     """
     if matrix.nnz == 0:
         element = Degenerate()  # there is no value to tabulate any element for
@@ -49,11 +55,15 @@ def fold_in(
     size = fixed.shape_.shape[1]
     cols = empty_factors(len(fixed.shape_), size)
     cols.a[:], cols.mean[:] = fixed.shape_, fixed.mean_
+    varying = _varying(element, prior_of_theta, fixed.groups, matrix.shape[0])
+    if varying is not None:
+        varying.set_shifts(cols, element, users=False)
     kernels.scale_rows(cols, problem.items.blocks)
     col_sums = fixed.mean_.sum(axis=0, dtype=np.float64)
     prior = side_prior(priors, size, users, scale=weight)
     rows = empty_factors(problem.users.size, size)
     _even_start(rows, problem, prior, col_sums)
+    _shift_rows(rows, varying, problem)
     moving = everyone = np.arange(problem.users.size)
     for _ in range(MOST_SWEEPS):
         part = _at(rows, moving)
@@ -62,13 +72,38 @@ def fold_in(
         before = rows.mean[moving]
         for mine, new in zip(rows, part, strict=True):
             mine[moving] = new
+        if varying is not None:
+            varying.learn(rows, problem.values, element, users=True)
+            _shift_rows(rows, varying, problem)
         # A row stops when it has settled, whatever the others do: each is on its own.
         moving = moving[np.any(np.abs(part.mean - before) > TOLERANCE * before + 1e-30, axis=1)]
         if counts[1] > 0 and np.any((reach := _reach(rows, cols, problem)) > problem.local.reach):
             problem, moving = remake(reach), everyone
         if not moving.size:
             break
-    return side_posterior(rows, priors, users, None)
+    found = side_posterior(rows, priors, users, None)
+    if prior_of_theta is None:
+        return found
+    fallback = Groups.at_prior(matrix.shape[0], prior_of_theta.chi0, prior_of_theta.nu0)
+    return replace(found, groups=fallback if varying is None else varying.users)
+
+
+def _varying(
+    element: Element, prior: Groups | None, fixed: Groups | None, rows: int
+) -> Varying | None:
+    """Theta of the rows, which begins at its prior, beside that of the columns."""
+    if element.per is None or element.conjugate is None:
+        return None
+    mine = None if prior is None else Groups.at_prior(rows, prior.chi0, prior.nu0)
+    return Varying(element.conjugate, mine, fixed)
+
+
+def _shift_rows(rows: kernels.Factors, varying: Varying | None, problem: Problem) -> None:
+    if varying is None:
+        return
+    varying.set_shifts(rows, problem.element, users=True)
+    rows.shift[:] -= problem.local.slope
+    set_multipliers(rows)
 
 
 def _reach(rows: kernels.Factors, cols: kernels.Factors, problem: Problem) -> FloatArray:

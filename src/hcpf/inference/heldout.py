@@ -32,10 +32,12 @@ class HeldOut:
         """Log likelihood of one observed pair with its share of the missing ones, on average."""
         rows = np.arange(len(state.users.mean)) if order is None else np.argsort(order)
         some = _evenly(len(self.users), _MOST)
-        rate = pair_rates(
-            state.users.mean, state.items.mean, rows[self.users[some]], self.items[some]
-        )
-        observed = CompoundPoisson(rate, state.element).log_density(self.values[some])
+        users, items = rows[self.users[some]], self.items[some]
+        rate = pair_rates(state.users.mean, state.items.mean, users, items)
+        element = state.element
+        if state.varying is not None:
+            element = state.varying.element_at(element, users, items)
+        observed = CompoundPoisson(rate, element).log_density(self.values[some])
         missing = pair_rates(
             state.users.mean, state.items.mean, rows[self.missing_users], self.missing_items
         )

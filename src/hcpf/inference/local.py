@@ -34,11 +34,15 @@ logger = logging.getLogger("hcpf")
 
 PER_OCTAVE = 8
 OCTAVES = (-40, 8)
-"""The rates tabulated, as powers of two."""
+"""The rates tabulated, as powers of two; more where the weights reach further."""
+_VARYING_LOW = -80  # a theta of its own moves the rates of a pair further down
 
 _WIDEST = 120  # octaves either way that float32 holds
-_FURTHER, _FURTHEST = 3.0, 26.0  # octaves to spare, and at most, when larger rates are served
+FURTHER = 3.0
+"""Octaves to spare when larger rates are served than are now."""
+_FURTHEST = 26.0  # octaves at most
 _MOST_WEIGHTS = 1 << 24
+_FEW_WEIGHTS = 1 << 22  # that all rows may have, so that the table serves the largest rate
 _MOST_NUMBERS = 1 << 24  # that float32 tells apart
 _NEGLIGIBLE_G = 1e-10  # of g(y) phi(n)
 _LARGEST_SHIFT = 60.0  # of log coordinate, beyond which float32 could overflow
@@ -64,7 +68,7 @@ class LocalStep:
             row = self.coordinate[entry].astype(np.int64)
         needed = np.full_like(self.reach, OCTAVES[1])
         np.maximum.at(needed, row, log_rate / np.log(2.0))
-        return np.where(needed > OCTAVES[1], np.minimum(needed + _FURTHER, _FURTHEST), needed)
+        return np.where(needed > OCTAVES[1], np.minimum(needed + FURTHER, _FURTHEST), needed)
 
 
 def slope_of(element: Element) -> float:
@@ -119,6 +123,11 @@ def _rows(
     reach: FloatArray | None,
 ) -> LocalStep:
     reach = np.full(len(distinct), float(OCTAVES[1])) if reach is None else reach
+    top = float(reach.max())
+    if top > OCTAVES[1] and len(distinct) * 2.0**top <= _FEW_WEIGHTS:
+        reach = np.full(len(distinct), top)
+    else:
+        top = float(OCTAVES[1])
     least, most = element.n_range(distinct)
     most = most if truncate is None else np.minimum(most, truncate)
     last = np.minimum(_last_count(element, distinct, reach), most)
@@ -134,9 +143,9 @@ def _rows(
     for part in _chunks(len(n)):
         density = element.log_density_unchecked(y[part], n[part])
         series[part] = density - special.gammaln(n[part] + 1.0)
-    nodes = _nodes(*OCTAVES)
-    tables = tabulate_rows(series, start, least, nodes)
-    local = _pack(ROWS, series, start, least, last < most, OCTAVES, tables)
+    octaves = _octaves(element, top)
+    tables = tabulate_rows(series, start, least, _nodes(*octaves))
+    local = _pack(ROWS, series, start, least, last < most, octaves, tables)
     coordinate = _map(values, lambda y: np.searchsorted(distinct, y).astype(np.float64))
     return LocalStep(local, coordinate, slope_of(element), 0.0, reach)
 
@@ -164,11 +173,12 @@ def _separable(
     phi, first = form.phi(n) - form.phi(n[:1]), float(form.phi(n[:1])[0])
     g_range = _range(values, form.g)
     proportional = np.array_equal(phi, n - 1.0)
+    octaves = _octaves(element, float(reach[0]))
     found = None
     if proportional and np.ptp(g_range) < 2.0 * _LARGEST_SHIFT:
-        found = _shift(form, values, n, weights, g_range)
+        found = _shift(form, values, n, weights, g_range, octaves)
     elif not proportional and g_range[0] * g_range[1] >= 0.0:
-        found = _grid(form, values, weights, phi, float(np.sign(g_range.sum())))
+        found = _grid(form, values, weights, phi, float(np.sign(g_range.sum())), octaves)
     local, coordinate = _direct(form, values, weights) if found is None else found
     local = local._replace(phi=phi, more=np.array([more]))
     offset = 0.0 if local.mode == SHIFT else first
@@ -191,11 +201,16 @@ def _counts(
 
 
 def _shift(
-    form: Separable, values: FloatArray, n: FloatArray, weights: FloatArray, g_range: FloatArray
+    form: Separable,
+    values: FloatArray,
+    n: FloatArray,
+    weights: FloatArray,
+    g_range: FloatArray,
+    octaves: tuple[int, int],
 ) -> tuple[Local, NDArray[np.float32]]:
     centre = 0.5 * float(g_range.sum())
     margin = int(np.ceil(0.5 * np.ptp(g_range) / np.log(2.0))) + 1
-    octaves = OCTAVES[0] - margin, OCTAVES[1] + margin
+    octaves = octaves[0] - margin, octaves[1] + margin
     series, start, one = weights + n * centre, np.array([0, len(n)]), np.ones(1)
     tables = tabulate_rows(series, start, one, _nodes(*octaves))
     local = _pack(SHIFT, series, start, one, np.ones(1, np.bool_), octaves, tables)
@@ -203,7 +218,12 @@ def _shift(
 
 
 def _grid(
-    form: Separable, values: FloatArray, weights: FloatArray, phi: FloatArray, sign: float
+    form: Separable,
+    values: FloatArray,
+    weights: FloatArray,
+    phi: FloatArray,
+    sign: float,
+    octaves: tuple[int, int],
 ) -> tuple[Local, NDArray[np.float32]] | None:
     smallest = _NEGLIGIBLE_G / max(float(np.abs(phi).max()), 1.0)
 
@@ -211,13 +231,13 @@ def _grid(
         return np.log(np.maximum(np.abs(form.g(y)), smallest))
 
     low, high = _range(values, log_size)
-    found = tabulate_grid(weights, phi, sign, (float(low), float(high)), _nodes(*OCTAVES))
+    found = tabulate_grid(weights, phi, sign, (float(low), float(high)), _nodes(*octaves))
     if found is None:
         return None
     log_g, *tables = found
     rows, start = len(log_g), np.array([0, len(weights)])
     local = _pack(
-        GRID, weights, start, np.ones(1), np.ones(1, np.bool_), OCTAVES, (tables[0], tables[1])
+        GRID, weights, start, np.ones(1), np.ones(1, np.bool_), octaves, (tables[0], tables[1])
     )
     top = np.nextafter(np.float32(rows - 1), np.float32(0))
     coordinate = _map(
@@ -273,6 +293,12 @@ def _range(values: FloatArray, function: Mapping) -> FloatArray:
     """The least and the largest value of a function, piece by piece."""
     parts = [function(np.asarray(values[part], np.float64)) for part in _chunks(len(values))]
     return np.array([min(part.min() for part in parts), max(part.max() for part in parts)])
+
+
+def _octaves(element: Element, reach: float) -> tuple[int, int]:
+    """The powers of two that the table runs over."""
+    low = OCTAVES[0] if element.per is None else _VARYING_LOW
+    return low, max(OCTAVES[1], int(np.ceil(reach)))
 
 
 def _nodes(low: int, high: int) -> FloatArray:

@@ -10,13 +10,14 @@ from scipy import optimize
 
 from hcpf._series import sum_over_n
 from hcpf._types import FloatArray, IntArray
-from hcpf.elements.base import Element
+from hcpf.elements.base import Element, Parameter
 from hcpf.inference.local import slope_of
 from hcpf.inference.problem import Problem
-from hcpf.inference.state import State, shift_rates
+from hcpf.inference.state import State, set_shifts
 
 _VALUE_BINS, _RATE_BINS = 160, 6
 _SAMPLE = 200_000  # entries that a histogram is made of, or the edges of its bins
+_VARYING_SAMPLE = 4_000  # entries, where each has its own mean
 _PAIRS = 8192  # pairs whose factors are gathered at once
 _LEAST_LOG_RATE = -600.0  # below, n is at its least
 
@@ -28,12 +29,17 @@ def update_theta(state: State, problem: Problem) -> None:
     r"""Solve the mean equation :math:`\kappa\Psi'(\theta) = \sum y / \sum E[n]` for theta.
 
     Theta reaches the local step only as a shift of every log rate, so nothing is tabulated anew.
+    Where it varies each half-step has updated it, and the element is that of the population.
     """
+    if state.varying is not None:
+        state.element = state.varying.population(state.element)
+        state.slope = slope_of(state.element)
+        return
     if state.sum_counts <= 0:
         return
     state.element = _with_mean(state.element, problem.sum_of_values / state.sum_counts)
     state.slope = slope_of(state.element)
-    shift_rates(state, state.slope - problem.local.slope)
+    set_shifts(state, problem)
 
 
 def best_dispersion(state: State, problem: Problem, values_of: ValuesOf) -> Element:
@@ -42,8 +48,9 @@ def best_dispersion(state: State, problem: Problem, values_of: ValuesOf) -> Elem
     The objective runs over a histogram of (at most a sample of) the entries in value and log rate,
     at the element's current mean; whoever uses the result checks the bound itself.
     """
-    rows = problem.users.entries
-    sampled = np.linspace(0, problem.n_observed - 1, min(problem.n_observed, _SAMPLE))
+    rows, varying = problem.users.entries, state.varying
+    most = _SAMPLE if varying is None else _VARYING_SAMPLE
+    sampled = np.linspace(0, problem.n_observed - 1, min(problem.n_observed, most))
     entry = sampled.astype(np.int64)
     users, items = problem.users.owner(entry), rows.index[entry]
     log_rate = np.empty(len(entry))
@@ -53,8 +60,9 @@ def best_dispersion(state: State, problem: Problem, values_of: ValuesOf) -> Elem
         dot = np.einsum("jk,jk->j", state.users.g[u], state.items.g[i])
         scale = state.users.log_scale[u] + state.items.log_scale[i]
         log_rate[part] = scale + np.log(np.maximum(dot, np.finfo(np.float32).tiny))
+    mean = None if varying is None else varying.means(state.element, users, items)
     return _with_best_dispersion(
-        state.element, _histogram(state.element, values_of(entry), log_rate)
+        state.element, _cells(state.element, values_of(entry), log_rate, mean)
     )
 
 
@@ -62,13 +70,33 @@ def refit_element(
     element: Element, values: FloatArray, rate: FloatArray, *, dispersion: bool, steps: int = 5
 ) -> Element:
     """Re-estimate the element at given rates: a few mean equations, then the dispersion."""
-    log_rate = np.log(np.maximum(rate, np.exp(_LEAST_LOG_RATE)))
-    cells = _histogram(element, values, log_rate)
+    cells = _cells(element, values, _log(rate))
     total = float(np.sum(values, dtype=np.float64))
     for _ in range(steps):
         counts = float(cells.weight @ sum_over_n(element, cells.y, cells.rate).mean)
         element = _with_mean(element, total / counts)
     return _with_best_dispersion(element, cells) if dispersion else element
+
+
+def refit_dispersion(
+    element: Element, values: FloatArray, rate: FloatArray, mean: FloatArray
+) -> tuple[Element, float]:
+    """Re-estimate the dispersion where every entry has a mean of its own.
+
+    Also returns the number by which all means are to be multiplied at these rates.
+    """
+    sample = np.linspace(0, len(values) - 1, min(len(values), _VARYING_SAMPLE)).astype(np.int64)
+    values, log_rate, mean = values[sample], _log(rate[sample]), mean[sample]
+    cells, factor = _cells(element, values, log_rate, mean), 1.0
+    for _ in range(5):
+        counts = sum_over_n(element.with_mean(factor * mean), cells.y, cells.rate).mean
+        factor = float(np.sum(cells.y)) / float(counts @ mean)
+    cells = _cells(element, values, log_rate, factor * mean)
+    return _with_best_dispersion(element, cells), factor
+
+
+def _log(rate: FloatArray) -> FloatArray:
+    return np.log(np.maximum(rate, np.exp(_LEAST_LOG_RATE)))
 
 
 def _with_mean(element: Element, mean: float) -> Element:
@@ -77,19 +105,24 @@ def _with_mean(element: Element, mean: float) -> Element:
 
 
 @dataclass(frozen=True, eq=False)
-class _Histogram:
-    """Entries by value (finely, for the density is sharp in it) and by rate (coarsely)."""
+class _Cells:
+    """Entries by value (finely, for the density is sharp in it) and by rate (coarsely).
+
+    Where the means of the element differ, single entries.
+    """
 
     y: FloatArray
     rate: FloatArray
     weight: FloatArray
+    mean: Parameter
 
     def log_z(self, element: Element) -> float:
-        """Sum of log Z over all entries."""
-        return float(self.weight @ sum_over_n(element, self.y, self.rate).log_sum)
+        """Sum of log Z over all entries, under the element at their means."""
+        found = sum_over_n(element.with_mean(self.mean), self.y, self.rate)
+        return float(self.weight @ found.log_sum)
 
 
-def _with_best_dispersion(element: Element, cells: _Histogram) -> Element:
+def _with_best_dispersion(element: Element, cells: _Cells) -> Element:
     name = element.dispersion_parameter
     if name is None:
         return element
@@ -111,9 +144,13 @@ def _with_best_dispersion(element: Element, cells: _Histogram) -> Element:
     return at(float(found.x)) if found.fun < -cells.log_z(element) else element
 
 
-def _histogram(element: Element, values: FloatArray, log_rate: FloatArray) -> _Histogram:
+def _cells(
+    element: Element, values: FloatArray, log_rate: FloatArray, mean: FloatArray | None = None
+) -> _Cells:
     values = np.asarray(values, dtype=np.float64)
     log_rate = np.maximum(log_rate, _LEAST_LOG_RATE)
+    if mean is not None:
+        return _Cells(values, np.exp(log_rate), np.ones(len(values)), mean)
     value_code, value_count = _bins(values, _VALUE_BINS)
     rate_code, rate_count = _bins(log_rate, _RATE_BINS)
     cell = value_code * rate_count + rate_code
@@ -124,7 +161,7 @@ def _histogram(element: Element, values: FloatArray, log_rate: FloatArray) -> _H
         for column in (values, log_rate)
     )
     y = np.rint(y) if element.support.discrete else y
-    return _Histogram(y, np.exp(rate), weight[kept])
+    return _Cells(y, np.exp(rate), weight[kept], float(element.mean))
 
 
 def _bins(x: FloatArray, most: int) -> tuple[IntArray, int]:

@@ -1,6 +1,6 @@
 """The training data in the form the kernels read: rows, their transpose, blocks, patterns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,39 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
+class Values:
+    """The values themselves, for elements that vary; the kernels read coordinates instead."""
+
+    matrix: Csr
+    order: NDArray[np.int64] | None
+
+    def by_user(self, weight: FloatArray | None = None, rows: slice = slice(None)) -> FloatArray:
+        """Sum of each user's values, each times the weight of its item; rows of the problem."""
+        pointer = self.matrix.indptr.astype(np.int64)
+        start, stop = pointer[:-1], pointer[1:]
+        if self.order is not None:
+            start, stop = start[self.order], stop[self.order]
+        start, stop = start[rows], stop[rows]
+        if weight is None:
+            weight = np.ones(self.matrix.shape[1])
+        out = np.empty(len(start))
+        index = np.require(self.matrix.indices, np.int32, ["C", "W"])
+        values = np.require(self.matrix.data, None, ["C", "W"])
+        kernels.weigh_values(start, stop, index, values, weight, out)
+        return out
+
+    def by_item(self, weight: FloatArray | None = None) -> FloatArray:
+        """Sum of each item's values, each times the weight of its user (a row of the problem)."""
+        n_users = self.matrix.shape[0]
+        if weight is None:
+            weight = np.ones(n_users)
+        elif self.order is not None:
+            weight, ordered = np.empty(n_users), weight
+            weight[self.order] = ordered
+        return np.asarray(self.matrix.T @ weight, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """Everything a solver needs to know about the data; arrays are never changed."""
 
@@ -51,6 +84,7 @@ class Problem:
     train_on: str
     n_observed: int
     sum_of_values: float
+    values: Values
     weight: float = 1.0
     """How often the data count: the power of the likelihood, 1 for the posterior itself."""
     order: NDArray[np.int64] | None = None
@@ -84,6 +118,12 @@ def make_problem(
         patterns = _pattern(excluded, -1.0), _pattern(_transposed(excluded, matrix.shape[1]), -1.0)
     else:
         patterns = _no_pattern(matrix.shape[0]), _no_pattern(matrix.shape[1])
+    cross = 0.0
+    if element.per == "both":
+        assert element.conjugate is not None
+        assert element.conjugate.sharing is not None
+        cross = -float(element.kappa) * element.conjugate.sharing.sign
+    step = replace(step, local=step.local._replace(cross=cross))
     return Problem(
         users=Side(users, patterns[0], row_blocks(users)),
         items=Side(items, patterns[1], row_blocks(items)),
@@ -92,6 +132,7 @@ def make_problem(
         train_on=train_on,
         n_observed=matrix.nnz,
         sum_of_values=float(matrix.data.sum(dtype=np.float64)),
+        values=Values(matrix, order),
         weight=weight,
         order=order,
     )

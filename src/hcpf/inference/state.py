@@ -1,6 +1,7 @@
 """The variational state: what a solver changes, a checkpoint stores and a posterior shows."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from hcpf.errors import InputError
 from hcpf.inference import kernels
 from hcpf.inference.kernels import Factors, Prior, padded_rows
 from hcpf.inference.problem import Problem, Side
+from hcpf.inference.varying import Varying, first_varying
 from hcpf.posterior import FactorPosterior, Posterior
 from hcpf.priors import Priors
 
@@ -25,6 +27,8 @@ class State:
     item_sums: FloatArray
     element: Element
     slope: float
+    varying: Varying | None = None
+    """Theta of each user or item; None where all share the element's."""
     iteration: int = 0
     steps: int = 0
     sum_counts: float = 0.0
@@ -62,6 +66,9 @@ def empty_factors(rows: int, n_components: int) -> Factors:
         multiplier=np.ones(rows, np.float32),
         shift=np.zeros(rows),
         activity_b=np.ones(rows),
+        cross=np.zeros(rows, np.float32),
+        count=np.zeros(rows),
+        cross_count=np.zeros(rows),
     )
 
 
@@ -84,7 +91,7 @@ def initial_state(
         scale = np.sqrt(total * n_components)
         _fill(users, problem.users, _degrees(problem.users) / scale, priors, True, rng)
         _fill(items, problem.items, _degrees(problem.items) / scale, priors, False, rng)
-    return _begin(users, items, problem)
+    return _begin(users, items, problem, first_varying(problem, users, items))
 
 
 def state_from_posterior(problem: Problem, posterior: Posterior, n_components: int) -> State:
@@ -104,10 +111,18 @@ def state_from_posterior(problem: Problem, posterior: Posterior, n_components: i
         factors.a[:] = side.shape_[chosen]
         factors.mean[:] = side.mean_[chosen]
         factors.activity_b[:] = side.activity_b[chosen]
-    return _begin(users, items, problem)
+    return _begin(users, items, problem, _varying_from(problem, posterior, rows))
 
 
-def _begin(users: Factors, items: Factors, problem: Problem) -> State:
+def _varying_from(problem: Problem, posterior: Posterior, rows: Any) -> Varying | None:
+    conjugate = problem.element.conjugate
+    if problem.element.per is None or conjugate is None:
+        return None
+    users, items = posterior.users.groups, posterior.items.groups
+    return Varying(conjugate, None if users is None else users.at(rows), items)
+
+
+def _begin(users: Factors, items: Factors, problem: Problem, varying: Varying | None) -> State:
     state = State(
         users,
         items,
@@ -115,7 +130,9 @@ def _begin(users: Factors, items: Factors, problem: Problem) -> State:
         items.mean.sum(axis=0, dtype=np.float64),
         problem.element,
         problem.local.slope,
+        varying,
     )
+    set_shifts(state, problem)
     rescale(state, problem)
     return state
 
@@ -151,23 +168,61 @@ def rescale(state: State, problem: Problem) -> None:
     kernels.scale_rows(state.items, problem.items.blocks)
 
 
-def shift_rates(state: State, shift: float) -> None:
-    """Let the element add ``shift`` to every log rate, through the users' multipliers."""
-    users = state.users
-    users.shift[:] = shift
-    exponent = users.log_scale + users.shift
+def set_shifts(state: State, problem: Problem) -> None:
+    """Let the element shift the log rates from where the tables were made."""
+    shift_side(state, problem, users=True)
+    if state.varying is not None:
+        shift_side(state, problem, users=False)
+
+
+def shift_side(state: State, problem: Problem, *, users: bool, rows: slice = slice(None)) -> None:
+    """Let the element shift the log rates of one side's rows, through their multipliers."""
+    factors = state.users if users else state.items
+    tabulated = problem.local.slope if users else 0.0
+    if state.varying is None:
+        factors.shift[rows] = (state.slope if users else 0.0) - tabulated
+    else:
+        state.varying.set_shifts(factors, state.element, users, rows)
+        factors.shift[rows] -= tabulated
+    set_multipliers(factors, rows)
+
+
+def set_multipliers(factors: Factors, rows: slice = slice(None)) -> None:
+    """Follow a new shift: what a dot product is multiplied with."""
+    exponent = factors.log_scale[rows] + factors.shift[rows]
     # As in the kernel: what float32 cannot hold becomes 0 or infinity and takes the slow path.
-    users.multiplier[:] = np.where(
+    factors.multiplier[rows] = np.where(
         exponent < -80.0, 0.0, np.where(exponent > 80.0, np.inf, np.exp(np.clip(exponent, -80, 80)))
     )
 
 
+def learn_theta(
+    state: State,
+    problem: Problem,
+    *,
+    users: bool,
+    rows: slice = slice(None),
+    fit_prior: bool = False,
+) -> None:
+    """Update one side's theta from the counts of its last half-step; nothing if it has none."""
+    varying = state.varying
+    if varying is None or varying.side(users) is None:
+        return
+    factors = state.users if users else state.items
+    varying.learn(factors, problem.values, state.element, users, rows=rows, fit_prior=fit_prior)
+    shift_side(state, problem, users=users, rows=rows)
+
+
 def to_posterior(state: State, priors: Priors, order: NDArray[np.int64] | None) -> Posterior:
     """Copy the state into a posterior, users back in the data's order."""
-    return Posterior(
-        side_posterior(state.users, priors, True, order),
-        side_posterior(state.items, priors, False, None),
-    )
+    users = side_posterior(state.users, priors, True, order)
+    items = side_posterior(state.items, priors, False, None)
+    if state.varying is not None:
+        groups = state.varying.users
+        if groups is not None and order is not None:
+            groups = groups.at(np.argsort(order))
+        users, items = replace(users, groups=groups), replace(items, groups=state.varying.items)
+    return Posterior(users, items)
 
 
 def side_posterior(

@@ -15,7 +15,7 @@ from hcpf.inference import kernels
 from hcpf.inference.cavi import half_step
 from hcpf.inference.kernels import Entries, Pattern
 from hcpf.inference.problem import Problem, row_blocks
-from hcpf.inference.state import State, side_prior
+from hcpf.inference.state import State, learn_theta, side_prior
 from hcpf.priors import Priors
 
 
@@ -48,14 +48,25 @@ class SviOptions:
         )
 
 
-def svi_pass(state: State, problem: Problem, priors: Priors, options: SviOptions) -> None:
-    """One pass over all users in minibatches, the items moving after each."""
+def svi_pass(
+    state: State,
+    problem: Problem,
+    priors: Priors,
+    options: SviOptions,
+    *,
+    fit_prior: bool = False,
+) -> None:
+    """One pass over all users in minibatches, the items moving after each.
+
+    A theta of the users moves with each batch, one of the items when the pass is over.
+    """
     n_users, size = state.users.a.shape
     edges = np.linspace(0, n_users, min(options.batches, n_users) + 1).astype(np.int64)
     walk = _Walk(problem)
     user_prior = side_prior(priors, size, users=True, scale=problem.weight)
     user_sums, batch_sums = np.zeros(size), np.zeros(size)
     sum_counts, cut = 0.0, 0.0
+    item_count, item_cross_count = np.zeros((2, len(state.items.count)))
     for first, last in pairwise(edges.tolist()):
         blocks = row_blocks(problem.users.entries, first, last)
         for _ in range(options.local_sweeps):
@@ -63,6 +74,7 @@ def svi_pass(state: State, problem: Problem, priors: Priors, options: SviOptions
                 state.users, state.items, problem.users, problem, user_prior, state.item_sums,
                 blocks=blocks,
             )  # fmt: skip
+            learn_theta(state, problem, users=True, rows=slice(first, last))
             cut += user_counts[1]
         step = min((state.steps + options.tau) ** -options.xi, 1.0)
         scale = problem.weight * n_users / (last - first)
@@ -73,10 +85,15 @@ def svi_pass(state: State, problem: Problem, priors: Priors, options: SviOptions
             entries=entries, pattern=pattern,
         )  # fmt: skip
         state.steps += 1
+        item_count += state.items.count
+        item_cross_count += state.items.cross_count
         user_sums += batch_sums
         sum_counts += item_counts[0]
         cut += item_counts[1]
     state.user_sums, state.sum_counts, state.cut_short = user_sums, sum_counts, cut > 0
+    state.items.count[:], state.items.cross_count[:] = item_count, item_cross_count
+    learn_theta(state, problem, users=True, fit_prior=fit_prior)
+    learn_theta(state, problem, users=False, fit_prior=fit_prior)
 
 
 class _Walk:

@@ -13,6 +13,7 @@ from hcpf._types import Csr
 from hcpf.data.interactions import Interactions
 from hcpf.elements import Element, get
 from hcpf.errors import HcpfError, ModelError
+from hcpf.groups import Groups
 from hcpf.inference.fit import Check
 from hcpf.persist.folder import Stored, read_folder, write_folder
 from hcpf.posterior import FactorPosterior, Posterior
@@ -30,6 +31,11 @@ def save(model: Any, path: str | Path, *, overwrite: bool = False) -> None:
         for side in _SIDES
         for part in _PARTS
     }
+    for j, posterior in enumerate(model.posteriors_):
+        for side in _SIDES:
+            groups = getattr(posterior, side).groups
+            if groups is not None:
+                tensors |= _groups_as_tensors(groups, f"fit{j}.{side}.theta")
     data: Interactions = model.interactions_
     matrix = data.matrix
     tensors |= {
@@ -89,6 +95,8 @@ def _rebuild(kind: Any, stored: Stored) -> Any:
     element = _element_from_json(about["element"])
     if not element.is_complete:
         raise ModelError(f"The model's element lacks parameters: {element!r}.")
+    for fit in posteriors:
+        _check_theta(element, fit)
     model._set_fitted(
         data,
         posteriors,
@@ -110,7 +118,28 @@ def _side(tensors: dict[str, np.ndarray], prefix: str, size: int) -> FactorPoste
     factors = parts[0].ndim == 2 and parts[0].shape == parts[1].shape and len(parts[0]) == size
     if not factors or any(part.shape != (size,) for part in parts[2:]):
         raise ModelError(f"The factors of {prefix} have the wrong shape.")
-    return FactorPosterior(*parts)
+    return FactorPosterior(*parts, _groups(tensors, f"{prefix}.theta", size))
+
+
+def _check_theta(element: Element, fit: Posterior) -> None:
+    """Theta must be there on the sides where the element varies, and nowhere else."""
+    for side, name in ((fit.users, "user"), (fit.items, "item")):
+        if (side.groups is not None) != (element.per in (name, "both")):
+            raise ModelError(f"The model's element, {element!r}, lacks its theta by {name}.")
+
+
+def _groups_as_tensors(groups: Groups, prefix: str) -> dict[str, np.ndarray]:
+    prior = np.array([groups.chi0, groups.nu0])
+    return {f"{prefix}.chi": groups.chi, f"{prefix}.nu": groups.nu, f"{prefix}.prior": prior}
+
+
+def _groups(tensors: dict[str, np.ndarray], prefix: str, size: int) -> Groups | None:
+    if f"{prefix}.chi" not in tensors:
+        return None
+    chi, nu, prior = (tensors[f"{prefix}.{name}"] for name in ("chi", "nu", "prior"))
+    if chi.shape != (size,) or nu.shape != (size,) or prior.shape != (2,):
+        raise ModelError(f"The thetas of {prefix} have the wrong shape.")
+    return Groups(chi, nu, float(prior[0]), float(prior[1]))
 
 
 def fingerprint(matrix: Csr) -> str:
@@ -129,7 +158,7 @@ def _element_as_json(element: Element) -> dict[str, Any]:
             "again. Save the factors (posterior_) instead."
         )
     parameters = {name: np.asarray(value).tolist() for name, value in element.parameters.items()}
-    return {"element": element.name, "parameters": parameters}
+    return {"element": element.name, "parameters": parameters, "per": element.per}
 
 
 def get_known(name: str) -> type[Element] | None:
@@ -141,7 +170,7 @@ def get_known(name: str) -> type[Element] | None:
 
 
 def _element_from_json(stored: dict[str, Any]) -> Element:
-    return get(stored["element"])(**stored["parameters"])
+    return get(stored["element"])(**stored["parameters"], per=stored.get("per"))
 
 
 def _plain(value: Any) -> Any:

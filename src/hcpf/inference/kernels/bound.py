@@ -7,7 +7,7 @@ from numba import prange  # pyright: ignore[reportMissingTypeStubs]
 
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.count import outside, piece
-from hcpf.inference.kernels.rows import log_rate_of
+from hcpf.inference.kernels.rows import element_shift, log_rate_of
 from hcpf.inference.kernels.scalars import log_gamma_digamma
 from hcpf.inference.kernels.types import KNOWN, ROWS, SHIFT, TINY_DOT
 
@@ -24,6 +24,7 @@ def _row_log_z(entries, rows, cols, local, u):
     table, least, mode = local.log_table, local.least, local.mode
     row_scale = rows.multiplier[u]
     row_log = rows.log_scale[u] + rows.shift[u]
+    cross, row_cross = cols.cross, local.cross * rows.cross[u]
     total = 0.0
     for e in range(entries.start[u], entries.stop[u]):
         i = index[e]
@@ -35,6 +36,9 @@ def _row_log_z(entries, rows, cols, local, u):
         if not dot > TINY_DOT:
             return total, True
         log_rate = row_log + log_scale[i] + shift[i] + math.log(dot)
+        if row_cross != 0.0:
+            x *= f4(math.exp(min(row_cross * cross[i], 80.0)))
+            log_rate += row_cross * cross[i]
         if mode == KNOWN:
             total += y * log_rate
             continue
@@ -64,7 +68,7 @@ def _slow_log_z(entries, rows, cols, local, u):
     total, shares = 0.0, np.empty(rows.a.shape[1])
     for e in range(entries.start[u], entries.stop[u]):
         i = entries.index[e]
-        log_rate = log_rate_of(rows, cols, u, i, shares) + rows.shift[u] + cols.shift[i]
+        log_rate = log_rate_of(rows, cols, u, i, shares) + element_shift(rows, cols, local, u, i)
         total += outside(local, log_rate, entries.coordinate[e])[1]
     return total
 

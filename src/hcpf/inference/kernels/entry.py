@@ -27,7 +27,7 @@ def _find(entries, u, i):
 @kernel()
 def _expected_count(local, rate, shift, y):
     """E[n] at the product-of-means rate, the paper's rule for q(n); 1 if its sum was cut short."""
-    x = np.float32(rate * math.exp(shift))
+    x = np.float32(rate * math.exp(min(shift, 80.0)))
     fast = mean_count(
         local.mode, local.first_code, local.x_low, local.x_high,
         local.mean_table.shape[1], local.mean_table.reshape(-1), x, y,
@@ -69,7 +69,7 @@ def _move(a, b, activity_b, activity_a, rate, shape, step, count_share, weight, 
 
 @kernel()
 def entry_steps(
-    entries, excluded, owner, local, shift, users, items, user_prior, item_prior,
+    entries, excluded, owner, local, shifts, users, items, user_prior, item_prior,
     weights, clocks, tau, xi, share_observed, n_steps, rng, counts,
 ):  # fmt: skip
     """Run ``n_steps`` of Algorithm 1; users and items are (a, b, activity_b) in float64.
@@ -79,6 +79,7 @@ def entry_steps(
     """
     a_s, b_s, b_r = users
     a_v, b_v, b_w = items
+    user_shift, item_shift, user_cross, item_cross = shifts
     size = a_s.shape[1]
     share, mean_u, mean_i = np.empty(size), np.empty(size), np.empty(size)
     for _ in range(n_steps):
@@ -97,6 +98,7 @@ def entry_steps(
         kind, count = 1, 0.0
         if e >= 0:
             kind = 0
+            shift = user_shift[u] + item_shift[i] + local.cross * user_cross[u] * item_cross[i]
             count, cut = _expected_count(local, rate, shift, entries.coordinate[e])
             counts[0] += 1.0
             counts[1] += count

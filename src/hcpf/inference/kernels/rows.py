@@ -7,7 +7,7 @@ from numba import prange  # pyright: ignore[reportMissingTypeStubs]
 
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.count import mean_count, outside
-from hcpf.inference.kernels.scalars import exp_digamma, log_mean
+from hcpf.inference.kernels.scalars import exp_digamma, fast_exp, log_mean
 from hcpf.inference.kernels.types import TINY_DOT
 from hcpf.inference.kernels.vector import add_four, dot_four
 
@@ -54,6 +54,19 @@ def log_rate_of(rows, cols, u, i, shares):
 
 
 @kernel()
+def element_shift(rows, cols, local, u, i):
+    """What the element adds to the log rate of a pair."""
+    shift = rows.shift[u] + cols.shift[i]
+    return shift + local.cross * float(rows.cross[u]) * float(cols.cross[i])
+
+
+@kernel(forceinline=True, fastmath=FAST)
+def _crossed(d, cross):
+    """A dot product times e^cross; infinite, to be redone slowly, where float32 might overflow."""
+    return d * fast_exp(cross) if cross < f4(80.0) else f4(np.inf)
+
+
+@kernel()
 def _slow_row(entries, rows, cols, local, u, extra, counts):
     """The sums of E[n] phi_k over a whole row, each entry summed over n directly.
 
@@ -63,10 +76,11 @@ def _slow_row(entries, rows, cols, local, u, extra, counts):
     shares = np.empty(extra.shape[0])
     for e in range(entries.start[u], entries.stop[u]):
         i = entries.index[e]
-        log_rate = log_rate_of(rows, cols, u, i, shares) + rows.shift[u] + cols.shift[i]
+        log_rate = log_rate_of(rows, cols, u, i, shares) + element_shift(rows, cols, local, u, i)
         mean, _, cut = outside(local, log_rate, entries.coordinate[e])
         counts[0] += mean
         counts[1] += cut
+        counts[2] += mean * cols.cross[i]
         for k in range(len(shares)):
             extra[k] += mean * shares[k]
 
@@ -82,8 +96,10 @@ def _accumulate(entries, rows, cols, local, u, acc, total, counts):
     mode, code, low, high = local.mode, local.first_code, local.x_low, local.x_high
     segments, table = local.mean_table.shape[1], local.mean_table.reshape(-1)
     row_scale = rows.multiplier[u]
+    cross, row_cross = cols.cross, f4(local.cross) * rows.cross[u]
+    is_crossed = local.cross != 0.0
     e, stop, end = entries.start[u], entries.stop[u], len(index) - 1
-    pending, count, slow = 0, 0.0, False
+    pending, count, cross_count, slow = 0, 0.0, 0.0, False
     acc[:] = f4(0.0)
     while e < stop:
         # A last group of fewer than four repeats its first entry with weight 0.
@@ -104,10 +120,19 @@ def _accumulate(entries, rows, cols, local, u, acc, total, counts):
         y1 = coordinate[e + 1] if left > 1 else y0
         y2 = coordinate[e + 2] if left > 2 else y0
         y3 = coordinate[e + 3] if left > 3 else y0
-        m0 = mean_count(mode, code, low, high, segments, table, d0 * (row_scale * scale[i0]), y0)
-        m1 = mean_count(mode, code, low, high, segments, table, d1 * (row_scale * scale[i1]), y1)
-        m2 = mean_count(mode, code, low, high, segments, table, d2 * (row_scale * scale[i2]), y2)
-        m3 = mean_count(mode, code, low, high, segments, table, d3 * (row_scale * scale[i3]), y3)
+        x0 = d0 * (row_scale * scale[i0])
+        x1 = d1 * (row_scale * scale[i1])
+        x2 = d2 * (row_scale * scale[i2])
+        x3 = d3 * (row_scale * scale[i3])
+        if is_crossed:
+            x0 = _crossed(x0, row_cross * cross[i0])
+            x1 = _crossed(x1, row_cross * cross[i1])
+            x2 = _crossed(x2, row_cross * cross[i2])
+            x3 = _crossed(x3, row_cross * cross[i3])
+        m0 = mean_count(mode, code, low, high, segments, table, x0, y0)
+        m1 = mean_count(mode, code, low, high, segments, table, x1, y1)
+        m2 = mean_count(mode, code, low, high, segments, table, x2, y2)
+        m3 = mean_count(mode, code, low, high, segments, table, x3, y3)
         ok0 = m0 >= f4(0.0) and d0 > TINY_DOT
         ok1 = m1 >= f4(0.0) and d1 > TINY_DOT
         ok2 = m2 >= f4(0.0) and d2 > TINY_DOT
@@ -122,6 +147,8 @@ def _accumulate(entries, rows, cols, local, u, acc, total, counts):
         w2 = m2 / d2 if ok2 else f4(0.0)
         w3 = m3 / d3 if ok3 else f4(0.0)
         count += (m0 + m1) + (m2 + m3)
+        if is_crossed:
+            cross_count += m0 * cross[i0] + m1 * cross[i1] + m2 * cross[i2] + m3 * cross[i3]
         add_four(acc, h, here, (w0, w1, w2, w3))
         e += 4
         pending += 4
@@ -134,6 +161,7 @@ def _accumulate(entries, rows, cols, local, u, acc, total, counts):
         total[k] += acc[k]
     if not slow:
         counts[0] += count
+        counts[2] += cross_count
     return slow
 
 
@@ -146,6 +174,16 @@ def transpose(rows, place, index, coordinate):
             index[place[i]] = u
             coordinate[place[i]] = rows.coordinate[e]
             place[i] += 1
+
+
+@kernel()
+def weigh_values(start, stop, index, values, weight, out):
+    """Per row: the sum of its values, each times the weight of its column."""
+    for u in range(len(start)):
+        total = 0.0
+        for e in range(start[u], stop[u]):
+            total += values[e] * weight[index[e]]
+        out[u] = total
 
 
 @kernel()
@@ -221,8 +259,8 @@ def scale_rows(rows, blocks):
 
 
 @kernel(fastmath=FAST)
-def _posterior_row(rows, u, prior, base, pattern_sum, sign, total, extra, column_sum):
-    """New a, mean and activity of one row; adds its means to the column sums."""
+def _posterior_row(rows, u, prior, base, pattern_sum, sign, total, extra, count, column_sum):
+    """New a, mean, activity and counts of one row; adds its means to the column sums."""
     size = total.shape[0]
     activity = prior.activity_a / rows.activity_b[u]
     step, keep = prior.step, 1.0 - prior.step
@@ -240,6 +278,7 @@ def _posterior_row(rows, u, prior, base, pattern_sum, sign, total, extra, column
         row_sum += mean
         column_sum[k] += mean
     rows.activity_b[u] = prior.activity_rate + row_sum
+    rows.count[u], rows.cross_count[u] = count[0], count[2]
 
 
 @kernel(parallel=True)
@@ -258,14 +297,16 @@ def update_rows(entries, rows, cols, local, prior, base, pattern, blocks, column
         extra = np.empty(size)
         pattern_sum = np.zeros(size)
         column_sum = np.zeros(size)
-        count = np.zeros(2)
+        count, row_count = np.zeros(2), np.zeros(3)
         waiting = blocks[block]
         for u in range(blocks[block], blocks[block + 1]):
             total[:] = 0.0
             extra[:] = 0.0
-            if _accumulate(entries, rows, cols, local, u, acc, total, count):
+            row_count[:] = 0.0
+            if _accumulate(entries, rows, cols, local, u, acc, total, row_count):
                 total[:] = 0.0
-                _slow_row(entries, rows, cols, local, u, extra, count)
+                _slow_row(entries, rows, cols, local, u, extra, row_count)
+            count += row_count[:2]
             if pattern.sign != 0.0:
                 pattern_sum[:] = 0.0
                 for e in range(pattern.start[u], pattern.stop[u]):
@@ -273,7 +314,7 @@ def update_rows(entries, rows, cols, local, prior, base, pattern, blocks, column
                     for k in range(size):
                         pattern_sum[k] += cols.mean[i, k]
             _posterior_row(
-                rows, u, prior, base, pattern_sum, pattern.sign, total, extra, column_sum
+                rows, u, prior, base, pattern_sum, pattern.sign, total, extra, row_count, column_sum
             )
             if u + 1 - waiting == _SPAN or u + 1 == blocks[block + 1]:
                 _scale_span(rows, flat_a, flat_mean, work, waiting, u + 1)

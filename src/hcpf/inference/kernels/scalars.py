@@ -11,7 +11,7 @@ f4 = np.float32
 
 @kernel(forceinline=True, fastmath=FAST)
 def fast_exp(x):
-    """float32 exp for x <= 0 (0 below -87), written so that it vectorises."""
+    """float32 exp for x <= 88 (0 below -87), written so that it vectorises."""
     holds = x >= f4(-87.0)
     x = max(x, f4(-87.0))
     n = np.floor(x * f4(1.44269504) + f4(0.5))

@@ -34,6 +34,9 @@ class Factors(NamedTuple):
     multiplier: np.ndarray  # exp(log_scale + shift), float32; 0 or inf where it does not fit
     shift: np.ndarray  # what the element adds to the log rate in this row (float64)
     activity_b: np.ndarray  # b^r_u
+    cross: np.ndarray  # x_u: a pair adds local.cross x_u x_i to its log rate; float32
+    count: np.ndarray  # sum of E[n] over the row's entries, from the last half-step
+    cross_count: np.ndarray  # sum of E[n] x_i over the row's entries
 
 
 class Local(NamedTuple):
@@ -52,6 +55,7 @@ class Local(NamedTuple):
     phi: np.ndarray  # GRID, DIRECT: phi(n) - phi(1) for n = 1, 2, ...
     places: np.ndarray  # GRID: log |g| of the table's rows; DIRECT: g of the distinct values
     sign: float  # GRID: sign of g
+    cross: float = 0.0  # factor of x_u x_i in the log rate; 0 where no element varies by both
 
 
 class Prior(NamedTuple):

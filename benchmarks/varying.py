@@ -1,0 +1,93 @@
+"""What a theta by item, by user or by both gains over a shared one, on real data.
+
+Every data set is a parquet file ``NAME/NAME.parquet`` with columns user, item, value in the folder
+given. The element is the one that element="auto" would take, or those named. Run from the root:
+
+    .venv-bench/bin/python benchmarks/varying.py FOLDER --only ml1m steam_hours
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import common
+from hcpf import HCPF, elements
+from hcpf.errors import EstimationError
+from hcpf.evaluate import scores, split
+from hcpf.inference.recipes import candidate_elements
+from priors import read
+
+MODES = (None, "item", "user", "both")
+SETS = (
+    "online_retail_spend", "completejourney_spend", "steam_hours", "ml1m",
+    "geuvadis_ceu_chr19_genes",
+)  # fmt: skip
+
+
+def compare(name: str, args: Any) -> list[dict[str, Any]]:
+    """Fit one data set with every element, shared and varying."""
+    parts = split(read(args.folder / name / f"{name}.parquet"), random_state=args.seed)
+    kinds = [elements.get(kind) for kind in args.elements or ()]
+    kinds = kinds or [type(candidate_elements(parts.train.values)[0])]
+    rows: list[dict[str, Any]] = []
+    for kind in kinds:
+        shared: dict[str, float] = {}
+        for per in MODES:
+            if per == "both" and (kind.conjugate is None or kind.conjugate.sharing is None):
+                continue
+            row = fit(kind(per=per), parts, args)
+            shared = shared or row
+            row |= {"data": name, "element": kind.acronym, "per": per or "shared"}
+            row["gain"] = row["conditional"] - shared["conditional"]
+            row["AUC gain"] = row["AUC"] - shared["AUC"]
+            rows.append(row)
+            common.table([row], COLUMNS)
+    return rows
+
+
+COLUMNS = {
+    "data": "", "element": "", "per": "", "conditional": ".4f", "gain": "+.4f", "AUC": ".4f",
+    "AUC gain": "+.4f", "L": ".3f", "RMSE": ".4f", "seconds": ".1f", "passes": "d",
+    "ms per pass": ".1f",
+}  # fmt: skip
+
+
+def fit(element: elements.Element, parts: Any, args: Any) -> dict[str, Any]:
+    """Fit one element with the default settings, and score it."""
+    model = HCPF(args.components, element=element, random_state=args.seed, n_fits=args.fits)
+    begin = time.perf_counter()
+    try:
+        model.fit(parts.train, exclude=parts.exclude)
+    except EstimationError as error:
+        return {"conditional": float("nan"), "note": str(error)}
+    seconds = time.perf_counter() - begin
+    found = scores(model, parts)
+    last = model.history_[-1]
+    return {
+        "conditional": found.conditional_nonmissing.value,
+        "AUC": found.auc.value if found.auc else float("nan"),
+        "L": found.log_likelihood.value if found.log_likelihood else float("nan"),
+        "RMSE": found.rmse.value,
+        "seconds": seconds,
+        "passes": model.n_iter_,
+        "ms per pass": 1e3 * last.seconds / max(model.n_iter_, 1),
+    }
+
+
+def main() -> None:
+    """Compare on the data sets named."""
+    arguments = common.parser(__doc__)
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--only", nargs="*", default=SETS, help="names of data sets")
+    arguments.add_argument("--elements", nargs="*", help="names of elements")
+    arguments.add_argument("--components", type=int, default=50)
+    arguments.add_argument("--fits", type=int, default=3)
+    args = arguments.parse_args()
+    header = common.start("Varying elements", ", ".join(args.only))
+    rows = [row for name in args.only for row in compare(name, args)]
+    common.table(rows, COLUMNS)
+    common.finish(header, {"rows": rows}, args.json)
+
+
+if __name__ == "__main__":
+    main()

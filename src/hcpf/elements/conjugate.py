@@ -1,0 +1,440 @@
+r"""Conjugate priors of the natural parameter: what lets theta vary from item to item.
+
+The prior :math:`\exp(\chi\theta - \nu\Psi(\theta))` is conjugate to an exponential dispersion
+model: values with the sum Y, made of N elements, turn (chi, nu) into (chi + Y, nu + kappa N). Under
+it the mean :math:`\Psi'(\theta)` has expectation chi / nu, wherever the density vanishes at the
+ends of the range of theta (not for the inverse Gaussian).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from hcpf._special import log1mexp, log_expm1
+from hcpf._types import FloatArray
+
+Theta = tuple[FloatArray, FloatArray]
+"""(chi, nu) of some rows."""
+
+
+@dataclass(frozen=True)
+class Sharing:
+    r"""How users and items share theta where both have one.
+
+    Psi of a pair is ``own`` of either side plus ``sign`` times the product of their ``cross``;
+    theta of a pair is the sum of both sides' theta or, with a ``value_weight``, the one times the
+    other's value weight.
+    """
+
+    sign: float
+    additive: bool
+    """Whether the means of the two sides add up (normal) instead of multiplying."""
+
+    own: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    cross: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    value_weight: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    power: float = 0.0
+    """The power of kappa that the second side's prior scales with."""
+
+    spread: Callable[[FloatArray, FloatArray], FloatArray] = lambda chi, nu: 1.0 / nu
+    """A measure of uncertainty of (chi, nu) that adds up over the two sides ..."""
+    nu_at: Callable[[FloatArray, FloatArray], FloatArray] = lambda centre, spread: 1.0 / spread
+    """... and the nu that has a given one, at a given centre chi / nu."""
+
+    def pooled(self, one: Theta, other: Theta) -> Theta:
+        """One (chi, nu) for the theta of a pair, from those of its user and its item."""
+        first, second = (chi / nu for chi, nu in (one, other))
+        centre = first + second if self.additive else first * second
+        spread = self.spread(*one) + self.spread(*other)
+        nu = self.nu_at(centre, spread)
+        return centre * nu, nu
+
+
+class Conjugate(ABC):
+    """The conjugate prior of one element, as functions of chi and nu."""
+
+    lowest: float = 0.0
+    """chi / nu, the centre of Psi', lies above this ..."""
+    highest: float = np.inf
+    """... and below this."""
+    exact: bool = True
+    """False where expectations are taken at the mode."""
+    sharing: Sharing | None = None
+    """How users and items vary at once; None where they cannot."""
+
+    @abstractmethod
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Expectations of theta and of Psi(theta)."""
+
+    def mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        """Expectation of Psi'(theta), the mean of a value for each unit of kappa."""
+        return chi / nu
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        """Variance of Psi'(theta), infinite where there is none."""
+        raise NotImplementedError
+
+    def bend(self, mean: FloatArray) -> FloatArray | float:
+        """Half the curvature of the variance of a value as a function of its mean."""
+        return 0.0
+
+    def predictive_cdf(
+        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
+    ) -> FloatArray | None:
+        """Cdf of a value with theta integrated out, where it is closed; else None."""
+        return None
+
+    def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        """The value that Psi'(theta) stays below with a given probability."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        """Log of the integral of exp(chi theta - nu Psi(theta)) over theta."""
+
+    @abstractmethod
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """One draw of Psi'(theta) for each (chi, nu)."""
+
+
+def _over(x: FloatArray) -> FloatArray:
+    return np.where(x > 0, 1.0 / np.maximum(x, 1e-300), np.inf)
+
+
+def _inside(p: FloatArray) -> FloatArray:
+    return np.clip(p, 1e-12, 1.0 - 1e-12)
+
+
+class GammaConjugate(Conjugate):
+    """The rate -theta is Gamma(nu + 1, chi)."""
+
+    sharing = Sharing(
+        sign=0.0, additive=False, power=1.0, value_weight=lambda chi, nu: (nu + 1.0) / chi
+    )
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return -(nu + 1.0) / chi, np.log(chi) - special.psi(nu + 1.0)
+
+    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return special.gammaln(nu + 1.0) - (nu + 1.0) * np.log(chi)
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return np.square(chi / nu) * _over(nu - 1.0)
+
+    def bend(self, mean: FloatArray) -> FloatArray | float:
+        return 1.0
+
+    def predictive_cdf(
+        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
+    ) -> FloatArray | None:
+        y = np.maximum(y, 0.0)
+        return special.betainc(kappa, nu + 1.0, y / (y + chi))
+
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return chi / rng.standard_gamma(nu + 1.0)
+
+
+class PoissonConjugate(Conjugate):
+    """The rate exp(theta) is Gamma(chi, nu)."""
+
+    sharing = Sharing(
+        sign=1.0, additive=False, own=lambda chi, nu: np.zeros_like(chi),
+        cross=lambda chi, nu: chi / nu, spread=lambda chi, nu: 1.0 / chi,
+        nu_at=lambda centre, spread: 1.0 / (spread * centre),
+    )  # fmt: skip
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return special.psi(chi) - np.log(nu), chi / nu
+
+    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return special.gammaln(chi) - chi * np.log(nu)
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return chi / np.square(nu)
+
+    def predictive_cdf(
+        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
+    ) -> FloatArray | None:
+        whole = np.floor(np.clip(y, 0.0, 1e300))
+        inside = special.betainc(chi, whole + 1.0, nu / (nu + kappa))
+        return np.where(y >= 0, inside, 0.0)
+
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return np.maximum(rng.standard_gamma(chi) / nu, np.finfo(np.float64).tiny)
+
+
+class NormalConjugate(Conjugate):
+    """Theta is Normal(chi / nu, 1 / nu)."""
+
+    lowest = -np.inf
+    sharing = Sharing(
+        sign=1.0, additive=True, cross=lambda chi, nu: chi / nu,
+        own=lambda chi, nu: 0.5 * (np.square(chi / nu) + 1.0 / nu),
+    )  # fmt: skip
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        theta = chi / nu
+        return theta, 0.5 * (np.square(theta) + 1.0 / nu)
+
+    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return 0.5 * (np.log(2.0 * np.pi / nu) + chi * chi / nu)
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return 1.0 / nu
+
+    def predictive_cdf(
+        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
+    ) -> FloatArray | None:
+        spread = kappa + np.square(kappa) / nu
+        return special.ndtr((y - kappa * chi / nu) / np.sqrt(spread))
+
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return rng.normal(chi / nu, 1.0 / np.sqrt(nu))
+
+
+class BinomialConjugate(Conjugate):
+    """The probability is Beta(chi, nu - chi)."""
+
+    highest = 1.0
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        log_fail = special.psi(nu - chi)
+        return special.psi(chi) - log_fail, special.psi(nu) - log_fail
+
+    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return special.betaln(chi, nu - chi)
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return chi / nu * (1.0 - chi / nu) / (nu + 1.0)
+
+    def bend(self, mean: FloatArray) -> FloatArray | float:
+        return -1.0
+
+    def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return _inside(special.betaincinv(chi, nu - chi, level))
+
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return _inside(rng.beta(chi, nu - chi))
+
+
+class NegativeBinomialConjugate(Conjugate):
+    """The probability of going on is Beta(chi, nu + 1)."""
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        total = special.psi(chi + nu + 1.0)
+        return special.psi(chi) - total, total - special.psi(nu + 1.0)
+
+    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return special.betaln(chi, nu + 1.0)
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return chi * (chi + nu) / np.square(nu) * _over(nu - 1.0)
+
+    def bend(self, mean: FloatArray) -> FloatArray | float:
+        return 1.0
+
+    def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        p = _inside(special.betaincinv(chi, nu + 1.0, level))
+        return p / (1.0 - p)
+
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        p = _inside(rng.beta(chi, nu + 1.0))
+        return p / (1.0 - p)
+
+
+class GeometricConjugate(Conjugate):
+    """The probability of going on is Beta(chi - nu, nu + 1)."""
+
+    lowest = 1.0
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        more = special.psi(chi - nu)
+        return more - special.psi(chi + 1.0), more - special.psi(nu + 1.0)
+
+    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return special.betaln(chi - nu, nu + 1.0)
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return (chi - nu) * chi / np.square(nu) * _over(nu - 1.0)
+
+    def bend(self, mean: FloatArray) -> FloatArray | float:
+        return 1.0
+
+    def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return 1.0 / (1.0 - _inside(special.betaincinv(chi - nu, nu + 1.0, level)))
+
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return 1.0 / (1.0 - _inside(rng.beta(chi - nu, nu + 1.0)))
+
+
+class InverseGaussianConjugate(Conjugate):
+    r"""t = sqrt(-2 theta) has the density prop. to t N(t; nu/chi, 1/chi) on t > 0."""
+
+    sharing = Sharing(
+        sign=-1.0, additive=False, power=2.0, own=lambda chi, nu: np.zeros_like(chi),
+        cross=lambda chi, nu: _truncated(chi, nu)[1],
+        value_weight=lambda chi, nu: _truncated(chi, nu)[2],
+        spread=lambda chi, nu: chi / (nu * nu), nu_at=lambda centre, spread: centre / spread,
+    )  # fmt: skip
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        _, mean, square = _truncated(chi, nu)
+        return -0.5 * square, -mean
+
+    def mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        root = np.sqrt(chi)
+        return root * special.ndtr(nu / root) / np.exp(_truncated(chi, nu)[0])
+
+    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        # The square is completed inside the exponent: what is left grows as nu^2 / (2 chi).
+        return (
+            0.5 * nu * nu / chi + _truncated(chi, nu)[0] + 0.5 * np.log(2.0 * np.pi) - np.log(chi)
+        )
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        # The exact one is infinite, by the faintest of tails at t = 0; this is the delta method.
+        return np.square(chi / nu) * chi / np.square(nu)
+
+    def bend(self, mean: FloatArray) -> FloatArray | float:
+        return 3.0 * mean
+
+    def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        # Pr(t > x) in units of sqrt(chi): (z Q(x - z) + phi(x - z)) / I_1; solved by bisection.
+        root = np.sqrt(chi)
+        z = nu / root
+        whole = z * special.ndtr(z) + _phi(z)
+        low, high = np.zeros_like(z), z + 40.0
+        for _ in range(50):
+            x = 0.5 * (low + high)
+            above = z * special.ndtr(z - x) + _phi(x - z) > level * whole
+            low, high = np.where(above, x, low), np.where(above, high, x)
+        return root / np.maximum(0.5 * (low + high), 1e-12)
+
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        # The density of t is log-concave, and all but normal where nu is large: draws of the
+        # normal are kept with a probability proportional to t.
+        centre = nu / chi
+        spread = 1.0 / np.sqrt(chi)
+        most = centre + 6.0 * spread
+        t = np.broadcast_to(centre, np.broadcast_shapes(chi.shape, nu.shape)).copy()
+        left = np.arange(t.size)
+        flat, centre, spread, most = (
+            t.ravel(), *(np.broadcast_to(x, t.shape).ravel() for x in (centre, spread, most))
+        )  # fmt: skip
+        while left.size:
+            drawn = rng.normal(centre[left], spread[left])
+            kept = rng.random(left.size) * most[left] < drawn
+            flat[left[kept]] = drawn[kept]
+            left = left[~kept]
+        return 1.0 / flat.reshape(t.shape)
+
+
+def _phi(x: FloatArray) -> FloatArray:
+    return np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
+
+
+def _truncated(chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Log of the integral of t N(t), scaled, and E[t] and E[t^2] of its density.
+
+    With z = nu / sqrt(chi), the integrals over x > 0 of x^j N(x; z, 1) obey
+    I_(j+1) = z I_j + j I_(j-1); all terms are positive, so nothing cancels.
+    """
+    root = np.sqrt(chi)
+    z = nu / root
+    first = z * special.ndtr(z) + _phi(z)
+    second = z * first + special.ndtr(z)
+    third = z * second + 2.0 * first
+    return np.log(first), second / first / root, third / first / chi
+
+
+class _ByMode(Conjugate):
+    """Theta is taken at its mode, where Psi'(theta) = chi / nu, with Laplace's normaliser."""
+
+    lowest, exact = 1.0, False
+
+    @abstractmethod
+    def theta_at(self, mean: FloatArray) -> FloatArray:
+        """Solve Psi'(theta) = mean."""
+
+    @abstractmethod
+    def partition(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Psi and its second derivative."""
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        theta = self.theta_at(chi / nu)
+        return theta, self.partition(theta)[0]
+
+    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        theta = self.theta_at(chi / nu)
+        value, curvature = self.partition(theta)
+        return chi * theta - nu * value + 0.5 * np.log(2.0 * np.pi / (nu * curvature))
+
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        theta = self.theta_at(chi / nu)
+        spread = 1.0 / np.sqrt(nu * self.partition(theta)[1])
+        return self.mean_at(theta + spread * rng.standard_normal(np.shape(theta)))
+
+    @abstractmethod
+    def mean_at(self, theta: FloatArray) -> FloatArray:
+        """Psi'(theta)."""
+
+
+class TruncatedPoissonMode(_ByMode):
+    """Of the zero-truncated Poisson, whose prior has no closed normaliser."""
+
+    def theta_at(self, mean: FloatArray) -> FloatArray:
+        return np.log(truncated_poisson_rate(mean))
+
+    def mean_at(self, theta: FloatArray) -> FloatArray:
+        rate = np.exp(theta)
+        return rate / -np.expm1(-rate)
+
+    def partition(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rate = np.exp(theta)
+        mean = rate / -np.expm1(-rate)
+        return log_expm1(rate), np.maximum(mean * (1.0 + rate - mean), 1e-300)
+
+
+class LogarithmicMode(_ByMode):
+    """Of the logarithmic element, whose prior has no closed normaliser."""
+
+    def theta_at(self, mean: FloatArray) -> FloatArray:
+        return np.log(logarithmic_probability(mean))
+
+    def mean_at(self, theta: FloatArray) -> FloatArray:
+        theta = np.minimum(theta, -1e-12)
+        return -np.exp(theta - log1mexp(theta)) / log1mexp(theta)
+
+    def partition(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        theta = np.minimum(theta, -1e-15)
+        mean = self.mean_at(theta)
+        odds = np.exp(theta - log1mexp(theta))
+        return np.log(-log1mexp(theta)), np.maximum(mean * (1.0 + odds - mean), 1e-300)
+
+
+def truncated_poisson_rate(mean: FloatArray) -> FloatArray:
+    """Solve mean = l / (1 - e^-l) for l, elementwise; 1e-9 where the mean is 1."""
+    mean = np.asarray(mean, dtype=np.float64)
+    rate = np.clip(2.0 * (mean - 1.0), 1e-9, mean)
+    for _ in range(50):  # Newton on a convex function, from above
+        value = rate / -np.expm1(-rate)
+        slope = np.where(rate < 1e-4, 0.5 + rate / 6.0, (value / rate) * (1.0 + rate - value))
+        new = np.maximum(rate - (value - mean) / slope, 1e-9)
+        if np.all(np.abs(new - rate) <= 1e-15 * rate):
+            break
+        rate = new
+    return rate
+
+
+def logarithmic_probability(mean: FloatArray) -> FloatArray:
+    """Solve mean = -p / ((1 - p) log(1 - p)) for p, elementwise, inside [1e-9, 1 - 1e-15]."""
+    target = np.log(np.maximum(np.asarray(mean, dtype=np.float64), 1.0))
+    low, high = np.full_like(target, special.logit(1e-9)), np.full_like(target, 34.0)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        above = middle - np.log(np.logaddexp(0.0, middle)) > target
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return special.expit(0.5 * (low + high))

@@ -1,0 +1,283 @@
+r"""Elements whose theta varies by user, by item or by both: the extra block of the bound.
+
+The local step sees theta only through its expectations: :math:`-\kappa E[\Psi(\theta)]` shifts the
+log rate, and :math:`y E[\theta]` is a constant. Where both sides vary, :math:`\Psi` of a pair has a
+part of each side's own and one proportional to the product of their ``cross``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcpf._types import FloatArray
+from hcpf.elements.base import Element
+from hcpf.elements.conjugate import Conjugate, Sharing
+from hcpf.elements.integrated import Integrated
+from hcpf.groups import Groups
+from hcpf.inference.kernels import Factors
+from hcpf.inference.problem import Problem, Values
+
+PRIOR_AT = frozenset({0, 1, 2, 4, 7, 12, 20, 33, 54, 88})
+"""Passes in which the prior of theta is estimated anew."""
+
+_FIRST_STRENGTH = 10.0  # elements that the prior counts as, before the data say
+
+
+@dataclass(eq=False)
+class Varying:
+    """Theta of the users, of the items, or of both."""
+
+    conjugate: Conjugate
+    users: Groups | None
+    items: Groups | None
+
+    @property
+    def sharing(self) -> Sharing | None:
+        """How the sides share theta; None where only one has it."""
+        both = self.users is not None and self.items is not None
+        return self.conjugate.sharing if both else None
+
+    def side(self, users: bool) -> Groups | None:
+        """Theta of one side."""
+        return self.users if users else self.items
+
+    def put(self, users: bool, groups: Groups) -> None:
+        """Replace one side."""
+        if users:
+            self.users = groups
+        else:
+            self.items = groups
+
+    # -- what the kernels see -----------------------------------------------------------------
+
+    def set_shifts(
+        self, factors: Factors, element: Element, users: bool, rows: slice = slice(None)
+    ) -> None:
+        """Set shift and cross of one side's rows; the tables' own slope is not taken off."""
+        groups = self.side(users)
+        if groups is None:
+            factors.shift[rows] = 0.0
+            return
+        chi, nu, sharing = groups.chi[rows], groups.nu[rows], self.sharing
+        if sharing is None or sharing.own is None:
+            own = self.conjugate.moments(chi, nu)[1]
+        else:
+            own = sharing.own(chi, nu)
+        factors.shift[rows] = -float(element.kappa) * own
+        if sharing is not None and sharing.cross is not None:
+            factors.cross[rows] = sharing.cross(chi, nu)
+
+    # -- learning -----------------------------------------------------------------------------
+
+    def learn(
+        self,
+        factors: Factors,
+        values: Values,
+        element: Element,
+        users: bool,
+        *,
+        rows: slice = slice(None),
+        fit_prior: bool = False,
+    ) -> None:
+        """The optimal posterior of one side's theta, given the counts of its last half-step."""
+        groups = self.side(users)
+        if groups is None:
+            return
+        chi, nu = self._observed(factors, values, element, users, rows)
+        if fit_prior:
+            centred = self.sharing is not None and not users
+            groups = groups.with_best_prior(self.conjugate, chi, nu, centred=centred)
+        self.put(users, groups.observing(chi, nu, rows))
+
+    def _observed(
+        self, factors: Factors, values: Values, element: Element, users: bool, rows: slice
+    ) -> tuple[FloatArray, FloatArray]:
+        """What the entries of some rows add to chi and nu."""
+        sharing, kappa = self.sharing, float(element.kappa)
+        weight = self._value_weight(not users)
+        total = values.by_user(weight, rows) if users else values.by_item(weight)[rows]
+        count, cross_count = kappa * factors.count[rows], kappa * factors.cross_count[rows]
+        if sharing is None or sharing.cross is None:
+            return total, count
+        return (total - cross_count, count) if sharing.additive else (total, cross_count)
+
+    def _value_weight(self, users: bool) -> FloatArray | None:
+        """What one side's theta multiplies the other's values with."""
+        groups, sharing = self.side(users), self.sharing
+        if groups is None or sharing is None or sharing.value_weight is None:
+            return None
+        return sharing.value_weight(groups.chi, groups.nu)
+
+    def rescale(self, ratio: float) -> None:
+        """Follow a kappa that was multiplied by ``ratio``, all means staying as they are."""
+        sharing = self.sharing
+        for users in (True, False):
+            groups = self.side(users)
+            if groups is None:
+                continue
+            if users or sharing is None or sharing.additive:
+                self.put(users, groups.scaled(1.0, ratio))
+            else:
+                both = ratio**sharing.power
+                self.put(users, groups.scaled(both, both))
+
+    def multiply_means(self, factor: float) -> None:
+        """Multiply the means of all pairs by a number next to 1, inside their range."""
+        sharing = self.sharing
+        for users in (True, False):
+            groups = self.side(users)
+            if groups is None or (sharing is not None and not users and not sharing.additive):
+                continue  # of a product one side is enough
+            low, high = self.conjugate.lowest, self.conjugate.highest
+            centre = groups.chi / groups.nu
+            moved = centre * factor
+            moved = np.where((moved > low) & (moved < high), moved, centre)
+            self.put(users, replace(groups, chi=moved * groups.nu))
+
+    # -- the bound, and what is predicted -----------------------------------------------------
+
+    def bound(self, values: Values) -> float:
+        """Sum of y E[theta] over the entries, less the divergence of theta from its prior."""
+        total = 0.0
+        if self.users is not None:
+            theta = self.conjugate.moments(self.users.chi, self.users.nu)[0]
+            total += float(theta @ values.by_user(self._value_weight(False)))
+            total -= self.users.divergence(self.conjugate)
+        if self.items is not None:
+            if self._value_weight(False) is None:
+                theta = self.conjugate.moments(self.items.chi, self.items.nu)[0]
+                total += float(theta @ values.by_item())
+            total -= self.items.divergence(self.conjugate)
+        return total
+
+    def population(self, element: Element) -> Element:
+        """The element at the centre of the prior."""
+        groups = self.users if self.users is not None else self.items
+        assert groups is not None
+        mean = self.conjugate.mean(np.array(groups.chi0), np.array(groups.nu0))
+        return element.with_mean(float(element.kappa * mean))
+
+    def element_at(
+        self, element: Element, users: NDArray[np.int64], items: NDArray[np.int64]
+    ) -> Element:
+        """The element of pairs given by position, theta integrated out."""
+        return pair_element(element, [(self.users, self.items)], users, items)
+
+    def means(
+        self, element: Element, users: NDArray[np.int64], items: NDArray[np.int64]
+    ) -> FloatArray:
+        """The expected mean of one element for pairs given by position."""
+        return pair_means(element, self.users, self.items, users, items)
+
+
+def pair_element(
+    element: Element,
+    posteriors: Sequence[tuple[Groups | None, Groups | None]],
+    u: NDArray[np.int64],
+    i: NDArray[np.int64],
+) -> Element:
+    """The element of pairs, theta integrated out (taken at its mode where that is all we have).
+
+    ``posteriors`` are theta of the users and of the items in each of several fits.
+    """
+    conjugate = element.conjugate
+    assert conjugate is not None
+    chi, nu = np.zeros((2, len(u)))
+    for users, items in posteriors:
+        parts = [
+            (groups.chi[rows], groups.nu[rows])
+            for groups, rows in ((users, u), (items, i))
+            if groups is not None
+        ]
+        theta = parts[0]
+        if len(parts) == 2:
+            assert conjugate.sharing is not None
+            theta = conjugate.sharing.pooled(*parts)
+        chi += theta[0] / len(posteriors)
+        nu += theta[1] / len(posteriors)
+    if conjugate.exact:
+        return Integrated(chi, nu, base=element)
+    return element.with_mean(float(element.kappa) * chi / nu)
+
+
+def pair_means(
+    element: Element,
+    users: Groups | None,
+    items: Groups | None,
+    u: NDArray[np.int64],
+    i: NDArray[np.int64],
+) -> FloatArray:
+    """The expected mean of one element for pairs of rows of either side."""
+    conjugate = element.conjugate
+    assert conjugate is not None
+    return _joined(
+        element,
+        [
+            conjugate.mean(groups.chi, groups.nu)[rows]
+            for groups, rows in ((users, u), (items, i))
+            if groups is not None
+        ],
+    )
+
+
+def draw_means(
+    element: Element,
+    users: Groups | None,
+    items: Groups | None,
+    u: NDArray[np.int64],
+    i: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> FloatArray:
+    """One draw from the posterior of theta, as the mean of an element for each pair."""
+    conjugate = element.conjugate
+    assert conjugate is not None
+    parts: list[FloatArray] = []
+    for groups, rows in ((users, u), (items, i)):
+        if groups is not None:
+            some, place = np.unique(rows, return_inverse=True)
+            parts.append(conjugate.sample_mean(groups.chi[some], groups.nu[some], rng)[place])
+    return _joined(element, parts)
+
+
+def _joined(element: Element, parts: list[FloatArray]) -> FloatArray:
+    """The mean of an element from what the sides say of Psi'."""
+    kappa = float(element.kappa)
+    if len(parts) == 1:
+        return kappa * parts[0]
+    sharing = element.conjugate.sharing if element.conjugate is not None else None
+    assert sharing is not None
+    return kappa * (parts[0] + parts[1] if sharing.additive else parts[0] * parts[1])
+
+
+def first_varying(problem: Problem, users: Factors, items: Factors) -> Varying | None:
+    """A start from the sums of the values alone, as if every entry were one element."""
+    element = problem.element
+    conjugate = element.conjugate
+    if element.per is None or conjugate is None:
+        return None
+    kappa, mean = float(element.kappa), float(element.mean)
+    strength = _FIRST_STRENGTH * kappa
+    first = Groups.at_prior(0, mean / kappa * strength, strength)
+    n_users, n_items = problem.users.size, problem.items.size
+    elements = problem.sum_of_values / (problem.n_observed * mean) if mean > 0 else 1.0
+    per_entry = float(np.clip(elements, 1.0, 7.0))
+    users.count[:], items.count[:] = (per_entry * s.degrees for s in (problem.users, problem.items))
+    if element.per != "both":
+        by_user = element.per == "user"
+        prior = Groups.at_prior(n_users if by_user else n_items, first.chi0, first.nu0)
+        varying = Varying(conjugate, prior if by_user else None, None if by_user else prior)
+    else:
+        sharing = conjugate.sharing
+        assert sharing is not None
+        users.cross_count[:] = 0.0 if sharing.additive else users.count
+        by_user = True
+        varying = Varying(
+            conjugate,
+            Groups.at_prior(n_users, first.chi0, first.nu0),
+            Groups.at_prior(n_items, 0.0 if sharing.additive else strength, strength),
+        )
+    factors = users if by_user else items
+    varying.learn(factors, problem.values, element, by_user, fit_prior=True)
+    return varying
