@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
 import common
-from hcpf import HCPF, CompoundPoisson
+from hcpf import HCPF, elements
 
 AUC = 0.830
 CONDITIONAL: dict[str, float | None] = {
@@ -89,7 +89,7 @@ def score(model: HCPF, parts: Split) -> dict[str, float]:
     observed = model.rate(parts.users, parts.items)
     missing = model.rate(*parts.missing)
     labels = np.repeat([1, 0], [len(observed), len(missing)])
-    density = CompoundPoisson(observed, model.element_).log_density_observed(parts.values)
+    density = model.predictive(parts.users, parts.items).log_density_observed(parts.values)
     return {
         "AUC": float(roc_auc_score(labels, np.concatenate([observed, missing]))),
         "conditional": float(np.mean(density)),
@@ -97,8 +97,15 @@ def score(model: HCPF, parts: Split) -> dict[str, float]:
     }
 
 
-def measure(element: str, parts: Split, args: Any) -> dict[str, Any]:
-    """Fit one element a few times, and score it."""
+def widest(kind: type[elements.Element]) -> str:
+    """By both user and item where the element can, else by user."""
+    both = kind.conjugate is not None and kind.conjugate.sharing is not None
+    return "both" if both else "user"
+
+
+def measure(name: str, per: str | None, parts: Split, args: Any) -> dict[str, Any]:
+    """Fit one element, shared or varying, a few times, and score it."""
+    element = elements.get(name)(per=per)
 
     def fit(**options: Any) -> HCPF:
         model = HCPF(
@@ -115,9 +122,10 @@ def measure(element: str, parts: Split, args: Any) -> dict[str, Any]:
         began = perf_counter()
         model = fit(solver=args.solver, max_iter=args.passes)
         times.append(perf_counter() - began)
-    row = {"element": element, "fit s": median(times), "minimum s": min(times), "times": times}
+    row = {"element": name, "theta": f"by {per}" if per else "shared", "times": times}
+    row |= {"fit s": median(times), "minimum s": min(times)}
     row |= {"passes": model.n_iter_, **score(model, parts), "fitted": repr(model.element_)}
-    row["conditional bar"] = bar = CONDITIONAL.get(element)
+    row["conditional bar"] = bar = CONDITIONAL.get(name)
     row["good enough"] = row["AUC"] >= AUC and (bar is None or row["conditional"] >= bar)
     row["in time"] = row["fit s"] <= SECONDS
     return row
@@ -141,9 +149,20 @@ def main() -> None:
         f"seed {args.seed}",
     )
     parts = split(matrix, args.test, np.random.default_rng(args.seed))
-    rows = [measure(element, parts, args) for element in args.elements]
+    rows = [
+        measure(name, per, parts, args)
+        for name in args.elements
+        for per in (None, widest(elements.get(name)))
+    ]
     print(f"Bars: AUC {AUC:.3f}, fitting within {SECONDS:g} s, and the conditional bar.\n")
-    columns = {"element": "", "fit s": ".2f", "minimum s": ".2f", "passes": "d", "AUC": ".4f"}
+    columns = {
+        "element": "",
+        "theta": "",
+        "fit s": ".2f",
+        "minimum s": ".2f",
+        "passes": "d",
+        "AUC": ".4f",
+    }
     columns |= {"conditional": ".3f", "standard error": ".3f", "conditional bar": ".3f"}
     columns |= {"good enough": "", "in time": ""}
     common.table(rows, columns)

@@ -17,7 +17,7 @@ DOCS = ROOT / "docs"
 # The code on the others is run by the tests of what they describe.
 PAGES = [
     DOCS / "index.md", DOCS / "quickstart.md", DOCS / "mathematics.md", DOCS / "faq.md",
-    DOCS / "inference.md", *sorted((DOCS / "howto").glob("*.md")),
+    DOCS / "inference.md", DOCS / "varying.md", *sorted((DOCS / "howto").glob("*.md")),
 ]  # fmt: skip
 NEEDED = {"single-cell": ("anndata", "pandas"), "money": ("polars",), "quickstart": ("polars",)}
 

@@ -70,7 +70,8 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
     tempering
         How often the data count against the priors: 1 is the posterior itself. "auto" is
         entries / max(users, items) / 8, between 1 and 4, because independent factors overstate
-        their uncertainty where each has many entries; 1 for "observed" and for "entry".
+        their uncertainty where each has many entries; 1 for "observed", for "entry" and where
+        most pairs are observed.
     warm_start
         Begin a new fit from the current posterior where the shapes agree.
     n_threads

@@ -12,7 +12,8 @@ from hcpf.elements.conjugate import Conjugate
 
 _LOOKED_AT = 4096
 """Rows that a new prior is found on; whether it is better is then asked of all."""
-_LOG_STRENGTH = (-9.0, 25.0)
+_LOG_STRENGTH = (-12.0, 25.0)
+"""Bounds of the prior's nu0, relative to what a usual row observes: nu has the unit of kappa."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,12 @@ class Groups:
         if not seen.size:
             return self
         some = seen[np.linspace(0, seen.size - 1, min(seen.size, _LOOKED_AT)).astype(np.int64)]
-        space = _Space(conjugate, self.chi0 / self.nu0, centred)
+        if not conjugate.exact:
+            # Laplace's normaliser is no judge of the centre: that is where all the values are.
+            centred, centre = True, float(chi[seen].sum() / nu[seen].sum())
+            self = replace(self, chi0=centre * self.nu0)
+        usual = float(np.median(nu[seen]))
+        space = _Space(conjugate, self.chi0 / self.nu0, self.nu0, usual, centred)
         start = space.point(self.chi0, self.nu0)
 
         def loss(point: FloatArray) -> float:
@@ -99,27 +105,30 @@ def _evidence(
 class _Space:
     """The prior as free numbers: log strength, and the centre moved to the whole line."""
 
-    def __init__(self, conjugate: Conjugate, centre: float, centred: bool) -> None:
-        self._conjugate, self._centre, self._centred = conjugate, centre, centred
-        self._to, self._back = _unbounded(conjugate, centre)
+    def __init__(
+        self, conjugate: Conjugate, centre: float, nu0: float, usual: float, centred: bool
+    ) -> None:
+        self._centre, self._usual, self._centred = centre, usual, centred
+        self._to, self._back = _unbounded(conjugate, centre, nu0)
 
     def point(self, chi0: float, nu0: float) -> FloatArray:
-        strength = float(np.clip(np.log(nu0), *_LOG_STRENGTH))
+        strength = float(np.clip(np.log(nu0 / self._usual), *_LOG_STRENGTH))
         return np.array([strength] if self._centred else [strength, self._to(chi0 / nu0)])
 
     def prior(self, point: FloatArray) -> tuple[float, float]:
-        nu0 = float(np.exp(point[0]))
+        nu0 = self._usual * float(np.exp(point[0]))
         centre = self._centre if self._centred else self._back(float(point[1]))
         return centre * nu0, nu0
 
 
 def _unbounded(
-    conjugate: Conjugate, centre: float
+    conjugate: Conjugate, centre: float, nu0: float
 ) -> tuple[Callable[[float], float], Callable[[float], float]]:
     low, high = conjugate.lowest, conjugate.highest
     if np.isinf(low):
-        unit = max(abs(centre), 1e-12)
+        unit = max(abs(centre), nu0**-0.5)  # the normal's own spread: its centre may be 0
         return (lambda c: c / unit), (lambda t: t * unit)
     if np.isinf(high):
-        return (lambda c: float(np.log(max(c - low, 1e-12)))), (lambda t: low + float(np.exp(t)))
+        least = max(1e-12 * low, 1e-300)
+        return (lambda c: float(np.log(max(c - low, least)))), (lambda t: low + float(np.exp(t)))
     return (lambda c: float(special.logit(c))), (lambda t: float(special.expit(t)))

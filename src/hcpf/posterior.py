@@ -62,7 +62,8 @@ class FactorPosterior:
         if groups is not None and more.groups is not None:
             groups = groups.joined(more.groups)
         return FactorPosterior(
-            *(np.concatenate([getattr(self, name), getattr(more, name)]) for name in names), groups
+            *(np.concatenate([getattr(self, name), getattr(more, name)]) for name in names),
+            groups=groups,
         )
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float32]:

@@ -118,10 +118,11 @@ class Recommending(Predicting):
         def score(rate: Factors, users: NDArray[np.int64]) -> Factors:
             pairs = np.repeat(users, n_items), np.tile(everything, len(users))
             mean = combined.means(element, *pairs).reshape(rate.shape).astype(np.float32)
-            if by == "response":
-                rate = np.maximum(rate, np.float32(1e-30))
-                rate = rate / -np.expm1(-rate)  # E[n] of a pair that is observed
-            return rate * mean
+            if by == "expected":
+                return rate * mean
+            counts = np.maximum(rate, np.float32(1e-30))
+            seen = counts / -np.expm1(-counts)  # E[n] of a pair that is observed
+            return np.asarray(mean * seen, dtype=np.float32)
 
         return score
 

@@ -249,6 +249,10 @@ def _check_element(element: Any) -> Element:
         )
     if any(np.ndim(value) for value in element.parameters.values()):
         raise ParameterError(f"simulate takes single numbers as parameters, got {element!r}.")
+    if element.per is not None:
+        raise ParameterError(
+            f"simulate draws one theta for all, but {element!r} varies: leave per out."
+        )
     return element
 
 

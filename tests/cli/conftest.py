@@ -80,6 +80,15 @@ def sales(folder):
 
 
 @pytest.fixture(scope="session")
+def varied(folder):
+    """Money, and what one purchase is worth differs from product to product."""
+    data = simulate(80, 30, density=0.3, element=Gamma(4, 0.1), random_state=3).interactions
+    matrix = data.matrix.copy()
+    matrix.data *= np.exp(np.random.default_rng(0).normal(0.0, 1.0, size=30))[matrix.indices]
+    return write_csv(folder / "varied.csv", type(data)(matrix, data.users, data.items))
+
+
+@pytest.fixture(scope="session")
 def counts(folder):
     """Whole numbers from 1, as HPF takes them."""
     drawn = simulate(60, 40, density=0.25, element=Poisson(2.0), random_state=2).interactions

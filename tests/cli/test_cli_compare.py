@@ -6,6 +6,7 @@ import pytest
 from hcpf import Interactions, evaluate
 from hcpf.cli import compare, contest
 from hcpf.cli.contest import ahead, pair_terms
+from hcpf.elements import Gamma
 from hcpf.errors import EstimationError
 from hcpf.estimator import HCPF
 
@@ -46,20 +47,46 @@ def test_evaluate_refuses(fails, sales, tmp_path):
 def test_compare_money(run, run_json, sales):
     found = run_json("compare", sales, *QUICK)
     names = {one["name"] for one in found["models"]}
-    assert names == {"normal", "gamma", "inverse_gaussian", "binary HPF", "popularity"}
+    elements = ("normal", "gamma", "inverse_gaussian")
+    varying = {f"{name} per {per}" for name in elements for per in ("user", "item", "both")}
+    assert names == {*elements, *varying, "binary HPF", "popularity"}
     best = max(found["models"], key=lambda one: one["log_likelihood"])
     assert found["verdict"]["winner"] == best["name"]
     assert found["likelihood_of_values"] == "density"
-    result = run(["compare", str(sales), *map(str, QUICK), "--only", "gamma"])
-    header = result.stdout.splitlines()[0].split("\t")
-    assert header == ["name", "log_likelihood", "conditional", "auc", "ndcg", "rmse", "seconds"]
+    options = [*map(str, QUICK), "--only", "gamma", "--per", "shared", "--per", "item"]
+    result = run(["compare", str(sales), *options])
+    header, *rows = [line.split("\t") for line in result.stdout.splitlines()]
+    assert header == [
+        "model", "per", "log_likelihood", "conditional", "auc", "ndcg", "rmse", "seconds",
+    ]  # fmt: skip
+    assert {(row[0], row[1]) for row in rows[:4]} == {
+        ("gamma", ""), ("gamma", "item"), ("binary HPF", ""), ("popularity", ""),
+    }  # fmt: skip
     assert result.stderr.splitlines()[-1].startswith("Take ")
+
+
+def test_compare_says_what_varying_gains(run_json, varied):
+    options = ["-K", 2, "--threads", 1, "--quick"]
+    found = run_json("compare", varied, *options)
+    varying = {one["model"] for one in found["models"] if one["per"]}
+    assert varying == {"gamma", "inverse_gaussian"}  # the normal is far behind
+    verdict = found["verdict"]
+    winner = next(one for one in found["models"] if one["name"] == verdict["winner"])
+    assert winner["per"] in ("item", "both")
+    shared = next(
+        one for one in found["models"] if one["model"] == winner["model"] and not one["per"]
+    )
+    gain = winner["log_likelihood"] - shared["log_likelihood"]
+    assert verdict["gain_of_varying"] == pytest.approx(gain)
+    assert gain > 2 * verdict["gain_error"]
+    assert f"--element {winner['model']} --per {winner['per']}" in verdict["why"]
+    assert all((one["passes"] or 0) <= 10 for one in found["models"])
 
 
 def test_compare_counts_uses_probabilities(run_json, counts):
     options = ["--only", "poisson", "--only", "gamma", "--quick"]
     found = run_json("compare", counts, "-K", 2, "--threads", 1, *options)
-    names = [one["name"] for one in found["models"]]
+    names = [one["name"] for one in found["models"] if one["per"] is None]
     assert names == ["gamma", "poisson", "HPF", "binary HPF", "popularity"]
     assert found["likelihood_of_values"] == "probability"
     assert all(one["conditional"] < 0 for one in found["models"])
@@ -74,6 +101,10 @@ def test_compare_only_one_value(run_json, tmp_path):
     assert [one["name"] for one in found["models"]] == ["HPF", "popularity"]
 
 
+def ids(parts):
+    return parts.train.users[parts.test.users], parts.train.items[parts.test.items]
+
+
 def test_terms_add_up_to_the_scores_and_masses_to_one(parts):
     model = HCPF(2, element="gamma", max_iter=2, random_state=0, n_threads=1)
     model.fit(parts.train, exclude=parts.exclude)
@@ -81,6 +112,8 @@ def test_terms_add_up_to_the_scores_and_masses_to_one(parts):
     assert terms.conditional.mean() == pytest.approx(scored.conditional_nonmissing.value)
     assert terms.observed.mean() == pytest.approx(scored.nonmissing.value)
     assert contest._total(terms, parts) == pytest.approx(scored.log_likelihood.value)
+    assert np.sqrt(np.mean(terms.residual**2)) == pytest.approx(scored.rmse.value)
+    np.testing.assert_allclose(terms.rate, model.rate(*ids(parts)))
     masses = pair_terms(model, parts, whole=True)
     assert np.all(masses.conditional <= 0)
     assert ahead(terms, terms, parts) == (0.0, 0.0)
@@ -93,29 +126,29 @@ def test_a_model_that_fails_is_named_and_the_others_are_shown(run, sales, monkey
     real = contest.fit_to
 
     def fit_to(model, parts):
-        if getattr(model, "element", "") == "gamma":
+        if getattr(model, "element", "") == Gamma(per="user"):
             raise EstimationError("no maximum")
         return real(model, parts)
 
     monkeypatch.setattr(contest, "fit_to", fit_to)
     result = run(["compare", str(sales), *map(str, QUICK), "--only", "gamma"])
     assert result.exit_code == 2
-    assert "failed: gamma: no maximum" in result.stderr
+    assert "failed: gamma per user: no maximum" in result.stderr
     assert "popularity" in result.stdout
 
 
 def test_ctrl_c_shows_what_is_done(run, sales, monkeypatch):
     real = compare.enter
 
-    def enter(name, *rest):
-        if name == "popularity":
+    def enter(candidate, *rest):
+        if candidate.name == "popularity":
             raise KeyboardInterrupt
-        return real(name, *rest)
+        return real(candidate, *rest)
 
     monkeypatch.setattr(compare, "enter", enter)
     result = run(["compare", str(sales), *map(str, QUICK), "--only", "gamma"])
     assert result.exit_code == 130
-    assert "2 of 3 models" in result.stderr
+    assert "5 of 6 models" in result.stderr
     assert "binary HPF" in result.stdout
 
 

@@ -214,7 +214,7 @@ def test_histogram_loses_nothing(rng):
 def test_report_is_written_whole(run_json, fails, model, tmp_path, monkeypatch):
     seen = []
 
-    def write_report(fitted, output, data=None):
+    def write_report(fitted, output, data=None, names=None):
         seen.append((fitted.n_components, output.suffix, data))
         output.write_text("report")
 

@@ -12,6 +12,8 @@ from scipy import optimize, special
 
 from hcpf.elements import Element
 from hcpf.priors import Priors
+from inference import dense_theta
+from inference.dense_theta import Thetas
 
 LARGEST_N = 600
 
@@ -54,6 +56,7 @@ class Model:
     exposed: np.ndarray
     most: int | None = None
     weight: float = 1.0
+    thetas: Thetas | None = None
 
     @property
     def transposed(self):
@@ -64,6 +67,7 @@ class Model:
             values=self.values.T,
             observed=self.observed.T,
             exposed=self.exposed.T,
+            thetas=None if self.thetas is None else self.thetas.transposed,
         )
 
 
@@ -80,11 +84,19 @@ def item_side(priors: Priors, a, b, activity_b) -> Side:
 # -- the local step -------------------------------------------------------------------------------
 
 
-def sum_over_counts(element, y, log_rate, most=None):
-    """E[n] and log Z of q(n) prop. to p(y | n) rate^n / n!, for arrays, by a plain sum."""
+def sum_over_counts(element, y, log_rate, most=None, theta=None):
+    """E[n] and log Z of q(n) prop. to p(y | n) rate^n / n!, for arrays, by a plain sum.
+
+    ``theta`` are E[theta] and E[Psi(theta)] of the entries, where it is not the element's own.
+    """
     n = np.arange(1.0, (most or LARGEST_N) + 1.0)
     with np.errstate(all="ignore"):
-        density = element.log_density_unchecked(y[:, None], n)
+        if theta is None:
+            density = element.log_density_unchecked(y[:, None], n)
+        else:
+            total = n * element.kappa
+            density = y[:, None] * theta[0][:, None] - total * theta[1][:, None]
+            density = density + element.log_base_measure(y[:, None], total)
     terms = density - special.gammaln(n + 1.0) + n * log_rate[:, None]
     log_z = special.logsumexp(terms, axis=1)
     weight = np.exp(terms - log_z[:, None])
@@ -136,9 +148,12 @@ def expected_counts(model, log_rate=None):
     """E[n] and log Z of every pair, 0 where nothing was observed."""
     log_rate = log_rates(model) if log_rate is None else log_rate
     mean, log_z = np.zeros(model.values.shape), np.zeros(model.values.shape)
-    where = model.observed
+    where, theta = model.observed, None
+    if model.thetas is not None:
+        of_pairs = dense_theta.of_pairs(model.element, model.thetas)
+        theta = [np.broadcast_to(x, where.shape)[where] for x in of_pairs]
     mean[where], log_z[where] = sum_over_counts(
-        model.element, model.values[where], log_rate[where], model.most
+        model.element, model.values[where], log_rate[where], model.most, theta
     )
     return mean, log_z
 
@@ -147,7 +162,7 @@ def expected_counts(model, log_rate=None):
 
 
 def update_users(model):
-    """The users' optimal posterior given the items, then that of their activities."""
+    """The users' optimal posterior given the items, then that of activities and theta."""
     users, items = model.users, model.items
     mean, _ = expected_counts(model)
     share = users.log_mean[:, None, :] + items.log_mean[None, :, :] - log_rates(model)[:, :, None]
@@ -155,7 +170,11 @@ def update_users(model):
     activity = users.activity_a / users.activity_b
     b = activity[:, None] + model.weight * (model.exposed @ items.mean)
     activity_b = users.activity_rate + np.sum(a / b, axis=1)
-    return replace(model, users=replace(users, a=a, b=b, activity_b=activity_b))
+    model = replace(model, users=replace(users, a=a, b=b, activity_b=activity_b))
+    if model.thetas is None:
+        return model
+    thetas = dense_theta.updated(model.element, model.thetas, model.values, mean)
+    return replace(model, thetas=thetas)
 
 
 def update_items(model):
@@ -201,6 +220,8 @@ def bound(model):
     _, log_z = expected_counts(model)
     rate = model.users.mean @ model.items.mean.T
     data = np.sum(log_z) - np.sum(rate[model.exposed])
+    if model.thetas is not None:
+        data -= dense_theta.divergence(model.element, model.thetas)
     return float(model.weight * data + side_bound(model.users) + side_bound(model.items))
 
 

@@ -3,16 +3,18 @@
 from dataclasses import replace
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse, special
 
 from cases import EVERYDAY
 from hcpf import HCPF
 from hcpf.elements import Degenerate
+from hcpf.groups import Groups
 from hcpf.inference.problem import make_problem
 from hcpf.inference.state import state_from_posterior
 from hcpf.posterior import FactorPosterior, Posterior
 from hcpf.priors import Priors
 from inference import dense
+from inference.dense_theta import Theta, Thetas
 
 ELEMENTS = tuple(case.element for case in EVERYDAY)
 PRIORS = Priors(0.4, 0.7, 1.3, 0.6, 1.1, 0.9)
@@ -22,6 +24,15 @@ SIZE = 3
 TRAINING = [(element, train_on) for element in ELEMENTS for train_on in ("full", "observed")]
 TRAINING += [(Degenerate(), "binary")]
 TRAINING_IDS = [f"{element.name}-{train_on}" for element, train_on in TRAINING]
+
+VARYING = [
+    element.varying(per)
+    for element in ELEMENTS
+    if element.conjugate is not None
+    for per in ("item", "user", "both")
+    if per != "both" or element.conjugate.sharing is not None
+]
+VARYING_IDS = [f"{element.name}-{element.per}" for element in VARYING]
 
 
 def draw_model(
@@ -41,7 +52,38 @@ def draw_model(
     exposed = observed if train_on == "observed" else ~out
     users = dense.user_side(priors, *_draw_side(shape[0], size, rng))
     items = dense.item_side(priors, *_draw_side(shape[1], size, rng))
-    return dense.Model(users, items, element, values * observed, observed, exposed)
+    thetas = _draw_thetas(element, shape, rng)
+    return dense.Model(users, items, element, values * observed, observed, exposed, thetas=thetas)
+
+
+def _draw_thetas(element, shape, rng, spread=0.3):
+    """Theta around the element's own, and beside it, where both vary, around none at all."""
+    if element.per is None:
+        return None
+    centre = element.mean / element.kappa
+    if element.per == "user":
+        return Thetas(_draw_theta(element, centre, shape[0], rng, spread), None)
+    if element.per == "item":
+        return Thetas(None, _draw_theta(element, centre, shape[1], rng, spread))
+    nothing = 0.0 if element.conjugate.sharing.additive else 1.0
+    return Thetas(
+        _draw_theta(element, centre, shape[0], rng, spread),
+        _draw_theta(element, nothing, shape[1], rng, spread),
+    )
+
+
+def _draw_theta(element, centre, rows, rng, spread):
+    low, high = element.conjugate.lowest, element.conjugate.highest
+    nu0 = 4.0 * element.kappa
+    nu = nu0 + element.kappa * rng.gamma(3.0, 1.0, rows)
+    moved = spread * rng.standard_normal(rows)
+    if np.isinf(low):
+        where = centre + moved
+    elif np.isinf(high):
+        where = low + (centre - low) * np.exp(moved)
+    else:
+        where = special.expit(special.logit(centre) + moved)
+    return Theta(where * nu, nu, float(centre * nu0), float(nu0))
 
 
 def _draw_side(rows, size, rng):
@@ -61,14 +103,16 @@ def excluded_matrix(model):
 
 
 def as_posterior(model):
+    thetas = model.thetas or Thetas(None, None)
     sides = [
         FactorPosterior(
             shape_=side.a.astype(np.float32),
             mean_=side.mean.astype(np.float32),
             activity_a=np.full(len(side.a), side.activity_a),
             activity_b=side.activity_b.copy(),
+            groups=None if theta is None else Groups(*vars(theta).values()),
         )
-        for side in (model.users, model.items)
+        for side, theta in ((model.users, thetas.users), (model.items, thetas.items))
     ]
     return Posterior(*sides)
 
@@ -79,7 +123,15 @@ def from_posterior(model, posterior, element=None):
         replace(side, a=found.a, b=found.b, activity_b=found.activity_b)
         for side, found in ((model.users, posterior.users), (model.items, posterior.items))
     ]
-    return replace(model, users=sides[0], items=sides[1], element=element or model.element)
+    found = posterior.users.groups, posterior.items.groups
+    thetas = Thetas(*(None if g is None else Theta(*vars(g).values()) for g in found))
+    return replace(
+        model,
+        users=sides[0],
+        items=sides[1],
+        element=element or model.element,
+        thetas=None if thetas == Thetas(None, None) else thetas,
+    )
 
 
 def as_production(model, train_on="full", **options):
@@ -102,6 +154,15 @@ def assert_same_point(state, model, rtol=3e-6):
         np.testing.assert_allclose(factors.a, side.a, rtol=rtol)
         np.testing.assert_allclose(factors.mean, side.mean, rtol=rtol)
         np.testing.assert_allclose(factors.activity_b, side.activity_b, rtol=rtol)
+    if model.thetas is not None:
+        for users, twin in ((True, model.thetas.users), (False, model.thetas.items)):
+            groups = state.varying.side(users)
+            assert (groups is None) == (twin is None)
+            if twin is not None:
+                assert (groups.chi0, groups.nu0) == (twin.chi0, twin.nu0)
+                scale = np.abs(twin.chi).max()  # of a normal's chi, which may be next to 0
+                np.testing.assert_allclose(groups.chi, twin.chi, rtol=rtol, atol=rtol * scale)
+                np.testing.assert_allclose(groups.nu, twin.nu, rtol=rtol)
 
 
 def quick(n_components=3, **settings):

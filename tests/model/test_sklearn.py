@@ -63,7 +63,7 @@ NEEDS_FIT = {
     "explain": (0, 0), "explain_components": (0, 0), "fold_in": ([[1.0]],),
     "fold_in_items": ([[1.0]],), "transform": ([[1.0]],), "transform_items": ([[1.0]],),
     "score": ([[1.0]],), "save": ("nowhere",), "write_recommendations": ("nowhere",),
-    "write_predictions": ("nowhere",), "write_anndata": (None,),
+    "write_predictions": ("nowhere",), "write_anndata": (None,), "element_at": (0, 0),
 }  # fmt: skip
 
 

@@ -6,13 +6,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from hcpf.cli.about_theta import describe_theta, show_theta
+from hcpf.cli.elements import element_text
 from hcpf.cli.files import readable_size
 from hcpf.cli.fit import summary
 from hcpf.cli.models import MANIFEST, load_model
 from hcpf.cli.screen import number, percent, show_facts
 
 
-def describe_model(folder: Path) -> dict[str, Any]:
+def describe_model(folder: Path, names: dict[str, str] | None = None) -> dict[str, Any]:
     """A saved model as JSON."""
     model = load_model(folder)
     manifest = json.loads((folder / MANIFEST).read_bytes())["manifest"]
@@ -22,6 +24,7 @@ def describe_model(folder: Path) -> dict[str, Any]:
         "path": str(folder),
         **summary(model),
         "sparsity": model.interactions_.sparsity,
+        "usual": describe_theta(model, names),
         "priors": asdict(model.priors_),
         "solver": model.solver,
         "seed": model.random_state if isinstance(model.random_state, int) else None,
@@ -34,8 +37,6 @@ def describe_model(folder: Path) -> dict[str, Any]:
 
 def show_model(about: dict[str, Any]) -> None:
     """Print it for people."""
-    given = about["element"]["parameters"].items()
-    parameters = ", ".join(f"{name} {number(float(value))}" for name, value in given)
     priors = {
         side: ", ".join(
             f"{name.removeprefix(side + '_').replace('_', ' ')} {number(value)}"
@@ -51,7 +52,7 @@ def show_model(about: dict[str, Any]) -> None:
             f"{about['observed']:,} observed ({percent(1 - about['sparsity'])})",
             "trained on": {"full": "all pairs", "observed": "observed entries only",
                            "binary": "which pairs are observed"}[about["train_on"]],
-            "element": f"{about['element']['name']} ({parameters or 'no parameters'})",
+            "element": element_text(about["element"]),
             "components": about["components"],
             "fits": about["fits"],
             "priors": [f"of users: {priors['user']}", f"of items: {priors['item']}"],
@@ -63,5 +64,7 @@ def show_model(about: dict[str, Any]) -> None:
         },
         f"Model {about['path']}",
     )  # fmt: skip
+    if about["usual"]:
+        show_theta(about["usual"])
     if about["interrupted"]:
         show_facts({"!": "Ctrl-C ended the fit early: it can be used but has not settled."})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.contest import Entrant, ahead, best_first, candidates, enter
+from hcpf.cli.contest import SHARED, Candidate, Entrant, ahead, best_first, candidates, enter
 from hcpf.cli.errors import INCOMPLETE, INTERRUPTED
 from hcpf.cli.evaluate import Length, TestShare, split_data
 from hcpf.cli.screen import Field, note, number, show_json, show_rows
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hcpf.evaluate import Split
 
 _QUICK = 10  # passes
+_VARIED = 2  # elements that are tried with a varying theta in a quick look
 _SURE = 2.0  # standard errors
 _CLOSE = 0.02  # share of a score within which two rank alike
 
@@ -33,10 +34,24 @@ def compare(
         list[str] | None,
         typer.Option("--only", help="An element to compare; may be repeated. All that apply."),
     ] = None,
+    per: Annotated[
+        list[options.Ways] | None,
+        typer.Option(
+            "--per",
+            show_default=False,
+            help="Whether all pairs share one element, or its mean varies by user, item or both; "
+            "may be repeated. All of these.",
+        ),
+    ] = None,
     components: options.Components = 50,
     max_iter: options.MaxIter = 100,
     quick: Annotated[
-        bool, typer.Option("--quick", help=f"At most {_QUICK} passes for each: a first look.")
+        bool,
+        typer.Option(
+            "--quick",
+            help=f"A first look: one fit of at most {_QUICK} passes for each, and only the "
+            f"{_VARIED} best elements varied.",
+        ),
     ] = False,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -46,8 +61,10 @@ def compare(
 ) -> None:
     """Which element suits the data? All that apply, with HPF and popularity beside them.
 
-    Every model is fitted to the same four fifths of the entries and scored on the same rest. The
-    log-likelihood judges both questions at once: which pairs are observed, and their values.
+    Each element enters with one mean for all pairs, and with means that vary by user, by item and
+    by both. Every model is fitted to the same four fifths of the entries and scored on the same
+    rest. The log-likelihood judges both questions at once: which pairs are observed, and their
+    values.
     """
     import numpy as np
 
@@ -60,9 +77,13 @@ def compare(
         "random_state": seed,
         "n_threads": threads,
     }
-    models = candidates(values, only, components, settings)
+    if quick:
+        settings["n_fits"] = 1
+    ways = [way.value for way in per or options.Ways]
+    models = candidates(values, only, ways, components, settings)
     parts = split_data(entries, test, seed)
-    found, stopped = _run(models, parts, top, whole)
+    found, left = _run(models, quick and SHARED in ways, parts, top, whole)
+    stopped = left > 0
     done = [one for one in found if not one.error]
     if not done and not stopped:
         raise InputError(f"no model could be fitted; the first: {found[0].error}")
@@ -75,28 +96,45 @@ def compare(
         if one.error:
             note(f"hcpf: failed: {one.name}: {one.error}")
     if stopped:
-        note(f"Interrupted: {len(found)} of {len(models)} models were compared.")
+        note(f"Interrupted: {len(found)} of {len(found) + left} models were compared.")
         raise typer.Exit(INTERRUPTED)
     if len(done) < len(found):
         raise typer.Exit(INCOMPLETE)
 
 
 def _run(
-    models: dict[str, tuple[str, Any]], parts: "Split", top: int, whole: bool
-) -> tuple[list[Entrant], bool]:
-    """Fit one after the other; Ctrl-C keeps those that are done."""
+    models: list[Candidate], quick: bool, parts: "Split", top: int, whole: bool
+) -> tuple[list[Entrant], int]:
+    """Fit one after the other, and say how many are left; Ctrl-C keeps those that are done."""
+    found: list[Entrant] = []
+    if not quick:
+        return found, _enter_all("Comparing", models, found, parts, top, whole)
+    first = [one for one in models if one.per is None]
+    if left := _enter_all("Comparing", first, found, parts, top, whole):
+        return found, left
+    elements = {one.model for one in models if one.per is not None}
+    ranked = [one.model for one in best_first(found) if one.model in elements and not one.error]
+    varied = [one for one in models if one.per is not None and one.model in ranked[:_VARIED]]
+    return found, _enter_all("Varying theta", varied, found, parts, top, whole)
+
+
+def _enter_all(
+    title: str, models: list[Candidate], found: list[Entrant],
+    parts: "Split", top: int, whole: bool,
+) -> int:  # fmt: skip
+    """Add what each comes to; returns how many Ctrl-C left out."""
     from hcpf._progress import progress_bar
 
-    found: list[Entrant] = []
+    waiting = models[::-1]
     try:
-        with progress_bar(None, "Comparing", len(models)) as advance:
-            for name, (about, model) in models.items():
-                advance(0, name)
-                found.append(enter(name, about, model, parts, top, whole))
-                advance(1, name)
+        with progress_bar(None, title, len(models)) as advance:
+            while waiting:
+                advance(0, waiting[-1].name)
+                found.append(enter(waiting[-1], parts, top, whole))
+                advance(1, waiting.pop().name)  # a fitted model is let go
     except KeyboardInterrupt:
-        return found, True
-    return found, False
+        return len(waiting)
+    return 0
 
 
 def decide(done: list[Entrant], parts: "Split", top: int) -> dict[str, Any]:
@@ -104,7 +142,7 @@ def decide(done: list[Entrant], parts: "Split", top: int) -> dict[str, Any]:
     ordered = best_first(done)
     first = ordered[0]
     assert first.terms is not None
-    text = f"Take {first.name}: "
+    text = f"Take {first.name}{_as_options(first)}: "
     if len(ordered) == 1:
         return {"winner": first.name, "why": text + "nothing else applies to these values."}
     second = ordered[1]
@@ -123,10 +161,31 @@ def decide(done: list[Entrant], parts: "Split", top: int) -> dict[str, Any]:
             f"; for ranking alone {ranker.name} is better "
             f"(NDCG@{top} {number(ranker.ndcg)} against {number(first.ndcg)})."
         )
+    gain = _gain(first, done, parts)
+    if gain is not None:
+        text += f" Letting its mean vary gains {gain[0]:.3g} ± {gain[1]:.1g} over one for all."
     return {
         "winner": first.name, "second": second.name, "lead": lead, "lead_error": error,
         "clear": clear, "best_ranking": ranker.name, "why": text,
+        "gain_of_varying": gain and gain[0], "gain_error": gain and gain[1],
     }  # fmt: skip
+
+
+def _as_options(winner: Entrant) -> str:
+    """How to fit it."""
+    if winner.per is None:
+        return ""
+    return f" (--element {winner.model} --per {winner.per})"
+
+
+def _gain(winner: Entrant, done: list[Entrant], parts: "Split") -> tuple[float, float] | None:
+    """What a varying theta is worth: the lead over the same element with one for all."""
+    for one in done:
+        if winner.per is not None and one.model == winner.model and one.per is None:
+            assert winner.terms is not None
+            assert one.terms is not None
+            return ahead(winner.terms, one.terms, parts)
+    return None
 
 
 def _as_json(
@@ -134,7 +193,8 @@ def _as_json(
 ) -> dict[str, Any]:
     hidden = ("terms", "error")
     models = [
-        {name: value for name, value in vars(one).items() if name not in hidden}
+        {"name": one.name}
+        | {name: value for name, value in vars(one).items() if name not in hidden}
         | {"error": one.error or None}
         for one in found
     ]
@@ -154,7 +214,8 @@ def _fixed(places: int, value: float | None) -> str:
 
 def _show(found: list[Entrant], verdict: dict[str, Any] | None, whole: bool, top: int) -> None:
     fields = [
-        Field("name", "model", str, right=False),
+        Field("model", "model", str, right=False),
+        Field("per", "per", lambda value: value or "–", right=False),
         Field("log_likelihood", "log-lik. /1,000", partial(_fixed, 2)),
         Field("conditional", "of a value", partial(_fixed, 3)),
         Field("auc", "AUC", partial(_fixed, 3)),
@@ -166,6 +227,9 @@ def _show(found: list[Entrant], verdict: dict[str, Any] | None, whole: bool, top
     best = verdict["winner"] if verdict else None
     show_rows(fields, [vars(one) | {"best": one.name == best} for one in ordered])
     kind = "probabilities of whole numbers" if whole else "densities"
-    note(f"Higher is better but for RMSE and time. Likelihoods of values are {kind}.")
+    note(
+        f"Higher is better but for RMSE and time. Likelihoods of values are {kind}. Under per: who "
+        "has a mean of their own."
+    )
     if verdict:
         note(verdict["why"])

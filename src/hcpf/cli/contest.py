@@ -11,7 +11,10 @@ from hcpf.errors import HcpfError, InputError
 
 if TYPE_CHECKING:
     from hcpf._types import FloatArray
+    from hcpf.elements import Element
     from hcpf.evaluate import Split
+
+SHARED = "shared"
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,13 +24,18 @@ class Terms:
     observed: "FloatArray"
     conditional: "FloatArray"
     missing: "FloatArray"
+    rate: "FloatArray"
+    """Of the observed pairs ..."""
+    residual: "FloatArray"
+    """... and how far their expected values are from the true ones."""
 
 
 @dataclass(frozen=True, eq=False)
 class Entrant:
     """A model with its scores; or why it has none."""
 
-    name: str
+    model: str
+    per: str | None
     about: str
     element: str = ""
     log_likelihood: float | None = None
@@ -40,6 +48,35 @@ class Entrant:
     error: str = ""
     terms: Terms | None = None
 
+    @property
+    def name(self) -> str:
+        """What tells it from the others."""
+        return full_name(self.model, self.per)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A model that is not fitted yet: its element or kind, and by what theta varies."""
+
+    model: str
+    per: str | None
+    about: str
+    estimator: Any
+
+    @property
+    def name(self) -> str:
+        """What tells it from the others."""
+        return full_name(self.model, self.per)
+
+
+def full_name(model: str, per: str | None) -> str:
+    """The model and by what it varies.
+
+    >>> full_name("gamma", "item"), full_name("gamma", None)
+    ('gamma per item', 'gamma')
+    """
+    return model if per is None else f"{model} per {per}"
+
 
 def best_first(entrants: list[Entrant]) -> list[Entrant]:
     """By log-likelihood, those that failed last."""
@@ -51,58 +88,86 @@ def best_first(entrants: list[Entrant]) -> list[Entrant]:
 
 
 def candidates(
-    values: "FloatArray", only: list[str] | None, components: int, settings: dict[str, Any]
-) -> dict[str, tuple[str, Any]]:
-    """What can be said of such values: (what it is, model) by name."""
+    values: "FloatArray",
+    only: list[str] | None,
+    ways: list[str],
+    components: int,
+    settings: dict[str, Any],
+) -> list[Candidate]:
+    """What can be said of such values, the elements before the baselines.
+
+    ``ways`` are those in which theta may vary, "shared" among them.
+    """
     import numpy as np
 
-    from hcpf.elements import ALL, Degenerate, get
+    from hcpf.elements import Degenerate
     from hcpf.estimator import HCPF
     from hcpf.evaluate import HPF, BinaryHPF, Popularity
+    from hcpf.inference.recipes import ways_to_vary
 
-    wanted = None if not only else {get(name) for name in only}
-    found: dict[str, tuple[str, Any]] = {}
-    constant = bool(np.ptp(values) == 0)
-    for element in ALL if not constant else ():
-        fits = element is not Degenerate and bool(np.all(element.support.contains(values)))
-        if fits and (wanted is None or element in wanted):
-            model = HCPF(components, element=element.name, progress=False, **settings)
-            found[element.name] = ("HCPF", model)
-        elif wanted is not None and element in wanted and element is not Degenerate:
-            raise InputError(
-                f"--only {element.name}: it takes {element.support.description}, "
-                "and some values are not."
-            )
     settings = {**settings, "progress": False}
+    found: list[Candidate] = []
+    for kind in _elements(values, only):
+        for per in (None, *ways_to_vary(kind())):
+            if (per or SHARED) in ways:
+                model = HCPF(components, element=kind(per=per), **settings)
+                found.append(Candidate(kind.name, per, "HCPF", model))
     if bool(np.all(Degenerate.support.contains(values))):
-        found["HPF"] = ("Poisson factorization", HPF(components, **settings))
-    if not constant:
-        found["binary HPF"] = ("pattern, and one element", BinaryHPF(components, **settings))
-    found["popularity"] = ("popular items, and one element", Popularity())
+        about, model = "Poisson factorization", HPF(components, **settings)
+        found.append(Candidate("HPF", None, about, model))
+    if np.ptp(values) > 0:
+        about, model = "pattern, and one element", BinaryHPF(components, **settings)
+        found.append(Candidate("binary HPF", None, about, model))
+    found.append(Candidate("popularity", None, "popular items, and one element", Popularity()))
     return found
 
 
-def enter(name: str, about: str, model: Any, parts: "Split", top: int, whole: bool) -> Entrant:
-    """Fit a model and score it; an error is a result too."""
-    from hcpf.evaluate import ranking, scores
+def _elements(values: "FloatArray", only: list[str] | None) -> "list[type[Element]]":
+    """The elements that can give such values, and were asked for."""
+    import numpy as np
 
+    from hcpf.elements import ALL, Degenerate, get
+
+    wanted = None if not only else {get(name) for name in only}
+    if np.ptp(values) == 0:
+        return []
+    found: list[type[Element]] = []
+    for kind in ALL:
+        if kind is Degenerate or (wanted is not None and kind not in wanted):
+            continue
+        if bool(np.all(kind.support.contains(values))):
+            found.append(kind)
+        elif wanted is not None:
+            raise InputError(
+                f"--only {kind.name}: it takes {kind.support.description}, and some values are not."
+            )
+    return found
+
+
+def enter(candidate: Candidate, parts: "Split", top: int, whole: bool) -> Entrant:
+    """Fit a model and score it; an error is a result too."""
+    import numpy as np
+
+    from hcpf.evaluate import ranking
+    from hcpf.evaluate.scoring import auc
+
+    model = candidate.estimator
+    who: dict[str, Any] = {"model": candidate.model, "per": candidate.per, "about": candidate.about}
     try:
         seconds = fit_to(model, parts)
-        found = scores(model, parts)
         terms = pair_terms(model, parts, whole)
         ranked = ranking(model, parts, top)
     except HcpfError as error:
-        return Entrant(name, about, error=one_line(error))
+        return Entrant(**who, error=one_line(error))
     inner = getattr(model, "model_", model)
     return Entrant(
-        name,
-        about,
+        **who,
         element=repr(model.element_),
         log_likelihood=_total(terms, parts),
         conditional=float(terms.conditional.mean()),
-        auc=None if found.auc is None else found.auc.value,
+        auc=auc(terms.rate, -terms.missing).value,
         ndcg=ranked.ndcg.value,
-        rmse=found.rmse.value,
+        rmse=float(np.sqrt(np.mean(np.square(terms.residual)))),
         passes=getattr(inner, "n_iter_", None),
         seconds=seconds,
         terms=terms,
@@ -118,7 +183,7 @@ def pair_terms(model: Any, parts: "Split", whole: bool) -> Terms:
     import numpy as np
 
     train, test = parts.train, parts.test
-    conditional, log_prob = np.empty(len(test)), np.empty(len(test))
+    conditional, log_prob, rate, residual = np.empty((4, len(test)))
     for part in _blocks(len(test)):
         ids = train.users[test.users[part]], train.items[test.items[part]]
         predictive, values = model.predictive(*ids), test.values[part]
@@ -129,8 +194,9 @@ def pair_terms(model: Any, parts: "Split", whole: bool) -> Terms:
         else:
             conditional[part] = response.log_density(values)
         log_prob[part] = np.log(np.maximum(predictive.prob_observed, 1e-300))
-    rate = model.rate(train.users[test.missing_users], train.items[test.missing_items])
-    return Terms(conditional + log_prob, conditional, -rate)
+        rate[part], residual[part] = predictive.rate, response.mean - values
+    missing = model.rate(train.users[test.missing_users], train.items[test.missing_items])
+    return Terms(conditional + log_prob, conditional, -missing, rate, residual)
 
 
 def _blocks(size: int) -> Iterator[slice]:

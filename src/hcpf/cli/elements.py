@@ -2,20 +2,28 @@
 
 from typing import TYPE_CHECKING, Any
 
+from hcpf.cli.screen import number
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:
     from hcpf.elements import Element
 
 
-def parse_element(text: str) -> "str | Element":
-    """A name as it is, or the element with the parameters that were given."""
+def parse_element(text: str, per: str | None = None) -> "str | Element":
+    """A name as it is, or the element with what was given: parameters, and how theta varies."""
     from hcpf.elements import get
 
     name, colon, rest = text.partition(":")
-    if not colon:
-        return text if text == "auto" else get(text).name
+    if text == "auto":
+        if per is not None:
+            raise InputError(
+                f"--per {per} needs an --element, as --element gamma --per {per}: auto itself "
+                "tries whether theta should vary, and by what."
+            )
+        return text
     kind = get(name)
+    if not colon:
+        return kind.name if per is None else kind(per=per)
     known = list(kind.domains())
     given: dict[str, Any] = {}
     for place, part in enumerate(rest.split(",")):
@@ -26,7 +34,7 @@ def parse_element(text: str) -> "str | Element":
         if parameter not in known:
             raise InputError(f"--element {text}: {kind.name} has {_listed(known)}, no {parameter}.")
         given[parameter] = _number(text, value)
-    return kind(**given)
+    return kind(per=per, **given)
 
 
 def _listed(names: list[str]) -> str:
@@ -42,4 +50,19 @@ def _number(text: str, value: str) -> float:
 
 def describe_element(element: "Element") -> dict[str, Any]:
     """The element as JSON."""
-    return {"name": element.name, "parameters": dict(element.parameters)}
+    return {
+        "name": element.name,
+        "parameters": dict(element.parameters),
+        "per": element.per,
+    }
+
+
+def element_text(about: dict[str, Any]) -> str:
+    """The same for people."""
+    given = about["parameters"].items()
+    parameters = ", ".join(f"{name} {number(float(value))}" for name, value in given)
+    text = f"{about['name']} ({parameters or 'no parameters'})"
+    if about["per"] is None:
+        return text
+    each = {"user": "user", "item": "item", "both": "user and item"}[about["per"]]
+    return f"{text}; its mean varies by {each}"

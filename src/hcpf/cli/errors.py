@@ -14,6 +14,8 @@ INTERRUPTED = 130
 _AS_OPTIONS = {
     'pass duplicates="sum", "mean" or "last"': "pass --duplicates sum, mean or last",
     "pass overwrite=True": "pass --overwrite",
+    "leave per out": "leave --per out",
+    "train_on='binary'": "--train-on binary",
 }
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.elements import describe_element, parse_element
+from hcpf.cli.elements import describe_element, element_text, parse_element
 from hcpf.cli.screen import hint, number, percent, show_facts, show_json
 from hcpf.cli.sources import Source
 
@@ -36,6 +36,7 @@ def evaluate(
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     element: options.ElementName = "auto",
+    per: options.PerWhat = None,
     components: options.Components = 50,
     fits: options.Fits = 1,
     train_on: options.OnWhat = options.TrainOn.full,
@@ -50,7 +51,7 @@ def evaluate(
 
     One more percent decides when to stop. As many missing pairs as observed ones are held out.
     """
-    chosen = parse_element(element)
+    chosen = parse_element(element, per and per.value)
     entries = Source(data, user, item, response, duplicates, header, delimiter).read()
     parts = split_data(entries, test, seed)
     from hcpf import evaluate as judge
@@ -119,7 +120,7 @@ def _show(
             f"{seconds:.1f} s",
             "tested on": f"{len(parts.test):,} entries and {len(parts.test.missing_users):,} "
             "missing pairs",
-            "element": repr(model.element_),
+            "element": element_text(describe_element(model.element_)),
         },
         "Evaluation",
     )

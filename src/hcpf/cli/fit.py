@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.elements import describe_element, parse_element
+from hcpf.cli.elements import describe_element, element_text, parse_element
 from hcpf.cli.errors import INTERRUPTED
 from hcpf.cli.files import readable_size
 from hcpf.cli.models import prepare_model
 from hcpf.cli.screen import note as say
-from hcpf.cli.screen import number, show_facts, show_json
+from hcpf.cli.screen import show_facts, show_json
 from hcpf.cli.sources import Source
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def fit(
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     element: options.ElementName = "auto",
+    per: options.PerWhat = None,
     components: options.Components = 50,
     fits: options.Fits = 1,
     train_on: options.OnWhat = options.TrainOn.full,
@@ -49,7 +50,7 @@ def fit(
     Ctrl-C ends the fit after the current pass and saves the model as it is then.
     """
     prepare_model(output, overwrite=overwrite)
-    chosen = parse_element(element)
+    chosen = parse_element(element, per and per.value)
     source = Source(data, user, item, response, duplicates, header, delimiter)
     entries = source.read()
     from hcpf.estimator import HCPF
@@ -106,13 +107,11 @@ def how_it_ended(model: "HCPF") -> str:
 
 
 def _show(facts: dict[str, Any]) -> None:
-    given = facts["element"]["parameters"].items()
-    parameters = ", ".join(f"{name} {number(float(value))}" for name, value in given)
     show_facts(
         {
             "data": f"{facts['users']:,} users x {facts['items']:,} items, "
             f"{facts['observed']:,} observed",
-            "element": f"{facts['element']['name']} ({parameters or 'no parameters'})",
+            "element": element_text(facts["element"]),
             "components": facts["components"],
             "passes": f"{facts['passes']}, {facts['ended']}",
             "bound": facts["bound"],

@@ -27,6 +27,23 @@ class TrainOn(StrEnum):
     binary = "binary"
 
 
+class Per(StrEnum):
+    """Who has a theta, and so a mean of one element, of their own."""
+
+    user = "user"
+    item = "item"
+    both = "both"
+
+
+class Ways(StrEnum):
+    """All ways in which an element can be compared."""
+
+    shared = "shared"
+    user = "user"
+    item = "item"
+    both = "both"
+
+
 class By(StrEnum):
     """What recommendations are ranked by."""
 
@@ -95,6 +112,14 @@ ElementName = Annotated[
         "... or with first parameters, as gamma:2,0.05.",
     ),
 ]  # fmt: skip
+PerWhat = Annotated[
+    Per | None,
+    typer.Option(
+        "--per", rich_help_panel=_MODEL, show_default=False,
+        help="Whether each user, each item or both have a mean of one element of their own: what "
+        "a customer usually spends, what a product usually costs. One for all if left out.",
+    ),
+]  # fmt: skip
 Components = Annotated[
     int,
     typer.Option("--components", "-K", min=1, metavar="N", help="Number of components.",
@@ -146,6 +171,9 @@ Checkpoint = Annotated[
         help="Folder to go on from: the same command, stopped and started again, takes up where "
         "it was.",
     ),
+]
+Names = Annotated[
+    str | None, typer.Option("--names", help="File of item ids and their names; or retail.")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there already.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout, and nothing else.")]

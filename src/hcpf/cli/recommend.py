@@ -43,10 +43,7 @@ def recommend(
     seen: Annotated[
         bool, typer.Option("--seen", help="Also items that the user has already.")
     ] = False,
-    names: Annotated[
-        str | None,
-        typer.Option("--names", help="File of item ids and their names; or retail."),
-    ] = None,
+    names: options.Names = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File: .parquet, .csv or .tsv.")
     ] = None,

@@ -9,6 +9,7 @@ import typer
 from hcpf.cli import options
 from hcpf.cli.files import prepare_file, replacing
 from hcpf.cli.models import load_model
+from hcpf.cli.names import read_names
 from hcpf.cli.screen import show_json
 from hcpf.cli.sources import Source
 from hcpf.errors import MissingDependencyError
@@ -29,6 +30,7 @@ def report(
     duplicates: options.OnDuplicates = options.Duplicates.error,
     header: options.Header = None,
     delimiter: options.Delimiter = None,
+    names: options.Names = None,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
 ) -> None:
@@ -39,11 +41,12 @@ def report(
     entries = None
     if data:
         entries = Source(data, user, item, response, duplicates, header, delimiter).read()
+    known = None if names is None else read_names(names)
     with replacing(output) as partial:
         # The ending may tell the writer the format, so it stays.
         named = partial.with_name(f"{partial.name}{output.suffix}")
         try:
-            write_report(fitted, named, data=entries)
+            write_report(fitted, named, data=entries, names=known)
             named.replace(partial)
         finally:
             named.unlink(missing_ok=True)

@@ -106,7 +106,10 @@ def show_rows(
     cells = [[field.show(record[field.name]) for field in fields] for record in records]
     console = Console()
     widths = _widths(fields, cells, console.width)
-    table = Table(box=box.SIMPLE_HEAD, title=Text(title) if title else None, title_justify="left")
+    table = Table(
+        box=box.SIMPLE_HEAD, title=Text(title) if title else None, title_justify="left",
+        padding=(0, 1, 0, 0),
+    )  # fmt: skip
     for field, width in zip(fields, widths, strict=True):
         side = "right" if field.right else "left"
         table.add_column(field.heading, justify=side, width=width, overflow="ellipsis")
@@ -127,7 +130,7 @@ def _widths(fields: Sequence[Field], cells: list[list[str]], room: int) -> list[
         for j, field in enumerate(fields)
     ]
     texts = [j for j, field in enumerate(fields) if not field.right]
-    over = sum(widths) + 3 * len(fields) + 1 - room
+    over = sum(widths) + 2 * len(fields) + 2 - room
     if over > 0 and texts:
         widest = max(texts, key=lambda j: widths[j])
         widths[widest] = max(8, widths[widest] - over)

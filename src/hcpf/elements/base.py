@@ -154,11 +154,15 @@ class Element(_Varying, ABC):
     def replace(self, **changes: Parameter | None) -> Self:
         """Return the same element with some parameters changed (None leaves one out)."""
         self._refuse_unknown(changes)
-        return type(self)(**self._besides, **{**self.parameters, **changes})
+        return self._made_with({**self._besides, **self.parameters, **changes})
 
     def varying(self, per: str | None) -> Self:
         """Return the same element, its theta shared (None) or varying by "user", "item", "both"."""
-        return type(self)(**{**self._besides, "per": per}, **self.parameters)
+        return self._made_with({**self._besides, **self.parameters, "per": per})
+
+    @classmethod
+    def _made_with(cls, arguments: dict[str, Any]) -> Self:
+        return cls(**arguments)
 
     @property
     def _besides(self) -> dict[str, Any]:
@@ -332,7 +336,7 @@ class Element(_Varying, ABC):
         element's ``maximise_likelihood`` documents, or an EstimationError.
         """
         cls._refuse_unknown(given)
-        partial = cls(**given)
+        partial = cls._made_with(dict(given))
         for name, value in partial.parameters.items():
             if np.ndim(value):
                 raise ParameterError(f"{cls.__name__}.estimate: {name} must be a single number.")
@@ -369,7 +373,7 @@ class Element(_Varying, ABC):
         # At a given kappa the likelihood depends on the values through their mean alone.
         open_ = self.replace(**{name: None})
         each = [open_.maximise_likelihood(np.array([m])).parameters[name] for m in np.ravel(mean)]
-        return np.reshape(each, np.shape(mean))
+        return np.asarray(each, dtype=np.float64).reshape(np.shape(mean))
 
     def maximise_likelihood(self, y: FloatArray) -> Self:
         """Estimate the missing parameters from checked values; by default by numeric search."""

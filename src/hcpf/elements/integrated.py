@@ -1,6 +1,7 @@
 """An element whose theta is known only up to its conjugate posterior, which is integrated out."""
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +10,6 @@ from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.conjugate import Conjugate
 from hcpf.elements.domains import POSITIVE, REAL
-
-# Gauss-Legendre over the levels of theta, for cdfs that are not closed
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
-_LEVELS, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _WEIGHTS
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,9 +84,8 @@ class Integrated(Element):
         chi, nu = self._theta
         added = n * self.base.kappa
         with np.errstate(all="ignore"):  # where the base measure is 0 the rest need not exist
-            inside = self._prior.log_normaliser(chi + y, nu + added)
-            inside = inside - self._prior.log_normaliser(chi, nu)
-            found = self.base.log_base_measure(y, added) + inside
+            found = self.base.log_base_measure(y, added)
+            found = found + self._prior.log_predictive(y, added, chi, nu)
         low, high = self.n_range(y)
         return np.where((n >= low) & (n <= high), found, -np.inf)
 
@@ -97,13 +93,23 @@ class Integrated(Element):
         closed = self._prior.predictive_cdf(y, n * self.base.kappa, *self._theta)
         if closed is not None:
             return closed
-        total: FloatArray | float = 0.0
-        for level, weight in zip(_LEVELS, _WEIGHTS, strict=True):
-            mean = self.base.kappa * self._prior.quantile_of_mean(level, *self._theta)
-            total = total + weight * self.base.with_mean(mean).cdf_unchecked(y, n)
-        return np.asarray(total)
+        return np.asarray(
+            sum(weight * element.cdf_unchecked(y, n) for element, weight in self._at_nodes())
+        )
+
+    def compound_cdf(self, y: FloatArray, rate: FloatArray) -> FloatArray | None:
+        if type(self.base).compound_cdf is Element.compound_cdf:
+            return None
+        parts = ((e.compound_cdf(y, rate), weight) for e, weight in self._at_nodes())
+        return np.asarray(sum(weight * cdf for cdf, weight in parts if cdf is not None))
+
+    def _at_nodes(self) -> Iterator[tuple[Element, FloatArray]]:
+        """Elements at some values of theta, and the weights that average over it."""
+        for mean, weight in self._prior.nodes(*self._theta):
+            yield self.base.with_mean(self.base.kappa * mean), weight
 
     def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
-        chi, nu = np.broadcast_arrays(*self._theta)
+        # The elements of one sum share a theta, but every sum has its own.
+        chi, nu, n = np.broadcast_arrays(*self._theta, n)
         mean = self.base.kappa * self._prior.sample_mean(chi, nu, rng)
-        return self.base.with_mean(np.broadcast_to(mean, n.shape)).draw(n, rng)
+        return self.base.with_mean(mean).draw(n, rng)

@@ -15,7 +15,7 @@ from hcpf._progress import progress_bar
 from hcpf._types import FloatArray
 from hcpf._version import __version__
 from hcpf.data.interactions import Interactions
-from hcpf.elements import ALL, Degenerate
+from hcpf.elements import ALL, Degenerate, Element, get
 from hcpf.errors import HcpfError, InputError
 from hcpf.estimator import HCPF
 
@@ -36,6 +36,9 @@ STAND_INS: dict[str, tuple[str, ...]] = {
     "geuvadis": ("geuvadis_ceu_chr19_genes",),
 }
 """Public sets of the same kind as each of the paper's."""
+
+VARYING = "varying"
+"""Marks a model whose theta varies: by user and item where the element can, else by item."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,20 @@ def models_for(values: FloatArray) -> list[tuple[str, str]]:
         if element is not Degenerate and np.ptp(values) == 0:
             continue  # one value only: nothing to estimate
         found += [(name, "F"), (name, "NM")]
+        if element.conjugate is not None:
+            found.append((f"{name} {VARYING}", "F"))
     return found
+
+
+def _element(model: str) -> Element:
+    """The element of a model of the tables."""
+    if model == "HPF":
+        return Degenerate()
+    name, _, varying = model.removeprefix("HCPF-").partition(" ")
+    kind = get(name)
+    if not varying:
+        return kind()
+    return kind(per="both" if kind.conjugate is not None and kind.conjugate.sharing else "item")
 
 
 def read_set(path: Path) -> Interactions:
@@ -163,9 +179,7 @@ def compute(cell: Cell, parts: evaluate.Split, settings: Settings) -> Cell:
 def _fit(cell: Cell, parts: evaluate.Split, settings: Settings) -> Any:
     if cell.model == "popularity":
         return evaluate.Popularity().fit(parts.train, exclude=parts.exclude)
-    element = "degenerate" if cell.model == "HPF" else cell.model.removeprefix("HCPF-")
-    if cell.trained_on == "B":
-        element = "auto"
+    element = "auto" if cell.trained_on == "B" else _element(cell.model)
     train_on: Any = {"F": "full", "NM": "observed", "B": "binary"}[cell.trained_on]
     model = HCPF(
         settings.n_components,

@@ -4,7 +4,7 @@ import csv
 from collections.abc import Callable, Iterable
 from importlib import resources
 
-from hcpf.experiments.cells import Cell, by_dataset
+from hcpf.experiments.cells import VARYING, Cell, by_dataset
 
 MODELS = (
     "HCPF-N", "HCPF-GA", "HCPF-IG", "HCPF-PO", "HCPF-BI", "HCPF-NB", "HCPF-ZTP", "HCPF-LOG",
@@ -50,7 +50,7 @@ def render(table: str, cells: Iterable[Cell]) -> str:
     header += [name if name == like else f"{name} ({like})" for like, name, _ in columns]
     lines = [header]
     best = {name: _best(table, chosen) for _, name, chosen in columns}
-    for model in MODELS:
+    for model in (row for name in MODELS for row in (name, f"{name} {VARYING}")):
         for trained in _ROWS[table]:
             if not any(key[1:] == (model, trained) for key in numbers):
                 continue

@@ -86,8 +86,8 @@ def restore(run: "Run", header: dict[str, Any], tensors: Tensors) -> None:
             getattr(factors, name)[...] = tensors[f"{side}_{name}"]
     if state.varying is not None:
         for side in header["groups"]:
-            arrays = (tensors[f"{side}_{name}"].copy() for name in ("chi", "nu"))
-            state.varying.put(side == "user", Groups(*arrays, **header["groups"][side]))
+            chi, nu = (tensors[f"{side}_{name}"].copy() for name in ("chi", "nu"))
+            state.varying.put(side == "user", Groups(chi, nu, **header["groups"][side]))
     state.user_sums, state.item_sums = tensors["user_sums"], tensors["item_sums"]
     extras = (name for name in tensors if name.startswith("extra_"))
     state.extras = {name.removeprefix("extra_"): tensors[name].copy() for name in extras}

@@ -5,8 +5,9 @@ from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
 from hcpf.elements.base import Element
+from hcpf.groups import Groups
 from hcpf.inference.heldout import pair_rates
-from hcpf.inference.varying import pair_element, pair_means
+from hcpf.inference.varying import pair_element, pair_theta
 from hcpf.posterior import Posterior
 
 
@@ -29,15 +30,18 @@ class Combined:
         """The element of pairs given by position, with their own theta where that varies."""
         if element.per is None:
             return element
-        groups = [(fit.users.groups, fit.items.groups) for fit in self.posteriors]
-        return pair_element(element, groups, users, items)
+        return pair_element(element, self._groups, users, items)
 
     def means(
         self, element: Element, users: NDArray[np.int64], items: NDArray[np.int64]
     ) -> FloatArray:
-        """Average means of one element for pairs given by position, where theta varies."""
-        total = np.zeros(len(users))
-        for posterior in self.posteriors:
-            groups = posterior.users.groups, posterior.items.groups
-            total += pair_means(element, *groups, users, items)
-        return total / len(self.posteriors)
+        """The mean of ``element_at``, where theta varies, without making the element."""
+        conjugate = element.conjugate
+        assert conjugate is not None
+        chi, nu = pair_theta(conjugate, self._groups, users, items)
+        return float(element.kappa) * conjugate.mean(chi, nu)
+
+    @property
+    def _groups(self) -> list[tuple[Groups | None, Groups | None]]:
+        """Theta of the users and of the items in each fit."""
+        return [(fit.users.groups, fit.items.groups) for fit in self.posteriors]

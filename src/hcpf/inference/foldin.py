@@ -110,8 +110,11 @@ def _reach(rows: kernels.Factors, cols: kernels.Factors, problem: Problem) -> Fl
     """How far the weights must reach: some series over n was cut short."""
     entry = np.arange(problem.n_observed)
     side = problem.users
-    rate = pair_rates(rows.mean, cols.mean, side.owner(entry), side.entries.index)
-    return problem.local.reach_for(np.log(np.maximum(rate, 1e-300)), entry)
+    mine, other = side.owner(entry), side.entries.index
+    log_rate = np.log(np.maximum(pair_rates(rows.mean, cols.mean, mine, other), 1e-300))
+    log_rate += rows.shift[mine] + cols.shift[other]
+    log_rate += problem.tables.cross * rows.cross[mine] * cols.cross[other]
+    return problem.local.reach_for(log_rate, entry)
 
 
 def _at(rows: kernels.Factors, chosen: NDArray[np.int64]) -> kernels.Factors:

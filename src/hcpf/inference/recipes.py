@@ -20,13 +20,14 @@ from hcpf.elements import (
     ZeroTruncatedPoisson,
     get,
 )
+from hcpf.elements.base import VARYING
 from hcpf.errors import EstimationError, InputError, ParameterError
 from hcpf.priors import Priors, expected_count
 
 OBSERVED_COUNT = -float(np.log(0.001))
 """E[n] when training on observed entries only: the paper assumes a share of 0.001 missing."""
 
-TEMPERING_SCALE, MOST_TEMPERING = 8.0, 4.0
+TEMPERING_SCALE, MOST_TEMPERING, DENSE = 8.0, 4.0, 0.5
 """Of tempering="auto"."""
 
 FAR_BEHIND = 0.5
@@ -98,6 +99,13 @@ def candidate_elements(values: FloatArray) -> list[Element]:
     found.sort(key=lambda pair: -pair[0])
     least = found[0][0] - FAR_BEHIND * sample.size
     return [element for score, element in found if score >= least]
+
+
+def ways_to_vary(element: Element) -> list[str]:
+    """How theta of an element can vary."""
+    if element.conjugate is None:
+        return []
+    return [per for per in VARYING if per != "both" or element.conjugate.sharing is not None]
 
 
 def likeliest_element(values: FloatArray) -> Element:
@@ -173,11 +181,12 @@ def choose_tempering(tempering: str | float, matrix: Csr, train_on: str, solver:
     """How often the data count; "auto" grows with the entries of a row on the longer side.
 
     Independent gammas overstate how uncertain the factors are, the more so the more entries share
-    them. Where there are few the posterior itself is best.
+    them. Where there are few, or where most pairs are observed, the posterior itself is best.
     """
     if tempering != "auto":
         return float(tempering)
-    if train_on == "observed" or solver == "entry":
+    dense = matrix.nnz > DENSE * matrix.shape[0] * matrix.shape[1]
+    if train_on == "observed" or solver == "entry" or dense:
         return 1.0
     entries_per_row = matrix.nnz / max(matrix.shape)
     return float(np.clip(entries_per_row / TEMPERING_SCALE, 1.0, MOST_TEMPERING))

@@ -28,6 +28,7 @@ from hcpf.inference.recipes import (
     choose_element,
     choose_priors,
     choose_tempering,
+    ways_to_vary,
 )
 from hcpf.inference.sampling import row_of_entries, some_rows
 from hcpf.inference.state import initial_state, state_from_posterior, to_posterior
@@ -36,8 +37,12 @@ from hcpf.inference.varying import Varying
 from hcpf.posterior import Posterior
 from hcpf.priors import Priors
 
-_SHORT_ENTRIES, _SHORT_COMPONENTS, _SHORT_PASSES, _SHORT_HELD_OUT = 1_000_000, 10, 8, 0.1
+_SHORT_ENTRIES, _SHORT_COMPONENTS, _SHORT_PASSES, _SHORT_HELD_OUT = 300_000, 10, 8, 0.1
 """The short fits that choose an element."""
+_NEAR = 0.3
+"""Nats for each held-out entry: an element that far behind, shared, is not tried varying."""
+_WORTH_VARYING = 0.005
+"""Nats for each held-out entry that a varying theta must gain to be chosen."""
 
 logger = logging.getLogger("hcpf")
 
@@ -136,7 +141,9 @@ def fit_all(
     element = choose_element(plan.element, matrix.data, plan.train_on)
     parts.check_support(element)
     if start is not None and plan.options.learn_element and type(start.element) is type(element):
-        element = start.element
+        element = start.element.varying(element.per)
+    elif start is not None and type(start.element) is not type(element):
+        start = replace(start, posteriors=[_without_theta(fit) for fit in start.posteriors])
     n_excluded = 0 if parts.excluded is None else parts.excluded.nnz
     priors = choose_priors(
         plan.priors, matrix, element, n_excluded, plan.n_components, plan.train_on
@@ -155,15 +162,18 @@ def fit_all(
     return replace(found, interrupted=found.interrupted or stopped)
 
 
-def _best_of_short_fits(matrix: Csr, plan: FitPlan, rng: np.random.Generator) -> tuple[str, bool]:
-    """The name of the element with the best validation likelihood after a few passes.
+def _best_of_short_fits(
+    matrix: Csr, plan: FitPlan, rng: np.random.Generator
+) -> tuple[Element, bool]:
+    """The element with the best validation likelihood after a few passes.
 
-    The held-out pairs, missing ones included, are the same for all candidates. Also returns
-    whether Ctrl-C ended the search.
+    First among the kinds of element, then among the ways in which the best of them can vary. The
+    held-out pairs, missing ones included, are the same for all candidates. Also returns whether
+    Ctrl-C ended the search.
     """
-    candidates = candidate_elements(matrix.data)
-    if len(candidates) == 1:
-        return candidates[0].name, False
+    kinds = [type(element) for element in candidate_elements(matrix.data)]
+    if not kinds[0].domains():
+        return kinds[0](), False
     sample = some_rows(matrix, _SHORT_ENTRIES, rng)
     short = replace(
         plan,
@@ -178,20 +188,45 @@ def _best_of_short_fits(matrix: Csr, plan: FitPlan, rng: np.random.Generator) ->
         progress=False,
         checkpoint=None,
     )  # fmt: skip
-    scores: dict[str, float] = {}
-    stopped = False
-    for candidate in candidates:
+    contest = _Contest(sample, short)
+    for kind in kinds:
+        contest.enter(kind())
+    best = contest.best or kinds[0]()
+    shared = dict(contest.scores)
+    for element, score in shared.items():
+        if score > shared[best] - _NEAR:
+            for per in ways_to_vary(element):
+                contest.enter(element.varying(per))
+    found = contest.best or best
+    # What varies costs more and is harder to look at: it has to be clearly better.
+    worth = shared and contest.scores[found] - shared[best] > _WORTH_VARYING
+    return (found if worth else best), contest.stopped
+
+
+class _Contest:
+    """Short fits of some elements on the same data."""
+
+    def __init__(self, sample: Csr, plan: FitPlan) -> None:
+        self._sample, self._plan = sample, plan
+        self.scores: dict[Element, float] = {}
+        self.stopped = False
+
+    def enter(self, element: Element) -> None:
+        """Fit one more, unless Ctrl-C has ended the search."""
+        if self.stopped:
+            return
         try:
-            fitted = fit_all(sample, replace(short, element=candidate.name))
+            fitted = fit_all(self._sample, replace(self._plan, element=element))
         except InputError:
-            continue  # the sample cannot estimate it, or is too small to hold anything out
-        scores[candidate.name] = fitted.history[-1].validation_log_likelihood or -np.inf
-        stopped = fitted.interrupted
-        if stopped:
-            break
-        logger.info("auto: %s has validation likelihood %.5f", *list(scores.items())[-1])
-    best = max(scores, key=lambda name: scores[name]) if scores else candidates[0].name
-    return best, stopped
+            return  # the sample cannot estimate it, or is too small to hold anything out
+        self.scores[element] = fitted.history[-1].validation_log_likelihood or -np.inf
+        self.stopped = fitted.interrupted
+        logger.info("auto: %r has validation likelihood %.5f", element, self.scores[element])
+
+    @property
+    def best(self) -> Element | None:
+        """The element with the best likelihood so far."""
+        return max(self.scores, key=lambda element: self.scores[element], default=None)
 
 
 def _generator(plan: FitPlan) -> np.random.Generator:
@@ -295,13 +330,16 @@ class _Fit:
         if posterior is not None:
             for side in (posterior.users, posterior.items):
                 arrays += [side.shape_, side.mean_, side.activity_b]
+                if side.groups is not None:
+                    groups = side.groups
+                    arrays += [groups.chi, groups.nu, np.array([groups.chi0, groups.nu0])]
         digest = hashlib.blake2b(digest_size=16)
         for array in arrays:
             digest.update(np.ascontiguousarray(array).data)
         settings = (
             matrix.shape, plan.n_components, plan.train_on, plan.n_truncation, plan.tempering,
             plan.options.describe(), self.priors, type(self.element).__name__,
-            self.element.parameters, self.rng.bit_generator.state,
+            self.element.per, self.element.parameters, self.rng.bit_generator.state,
         )  # fmt: skip
         digest.update(repr(settings).encode())
         return digest.hexdigest()
@@ -342,6 +380,11 @@ def _refit_varying(
         found = element
     posteriors = [_rescaled(posterior, element, found, factor) for posterior in posteriors]
     return found, posteriors
+
+
+def _without_theta(posterior: Posterior) -> Posterior:
+    """The factors alone: theta of another element means nothing here."""
+    return Posterior(replace(posterior.users, groups=None), replace(posterior.items, groups=None))
 
 
 def _rescaled(posterior: Posterior, old: Element, new: Element, factor: float) -> Posterior:

@@ -111,15 +111,18 @@ def state_from_posterior(problem: Problem, posterior: Posterior, n_components: i
         factors.a[:] = side.shape_[chosen]
         factors.mean[:] = side.mean_[chosen]
         factors.activity_b[:] = side.activity_b[chosen]
-    return _begin(users, items, problem, _varying_from(problem, posterior, rows))
+    varying = first_varying(problem, users, items)
+    if varying is not None:
+        _take_theta(varying, posterior, rows)
+    return _begin(users, items, problem, varying)
 
 
-def _varying_from(problem: Problem, posterior: Posterior, rows: Any) -> Varying | None:
-    conjugate = problem.element.conjugate
-    if problem.element.per is None or conjugate is None:
-        return None
+def _take_theta(varying: Varying, posterior: Posterior, rows: Any) -> None:
+    """Go on with the posterior's theta, if it has one of the same sides."""
     users, items = posterior.users.groups, posterior.items.groups
-    return Varying(conjugate, None if users is None else users.at(rows), items)
+    found = None if users is None else users.at(rows), items
+    if [side is None for side in found] == [varying.side(side) is None for side in (True, False)]:
+        varying.users, varying.items = found
 
 
 def _begin(users: Factors, items: Factors, problem: Problem, varying: Varying | None) -> State:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
 from hcpf.elements.base import Element
-from hcpf.elements.conjugate import Conjugate, Sharing
+from hcpf.elements.conjugate import Conjugate, Sharing, Theta
 from hcpf.elements.integrated import Integrated
 from hcpf.groups import Groups
 from hcpf.inference.kernels import Factors
@@ -124,17 +124,21 @@ class Varying:
                 self.put(users, groups.scaled(both, both))
 
     def multiply_means(self, factor: float) -> None:
-        """Multiply the means of all pairs by a number next to 1, inside their range."""
+        """Multiply the means of all pairs, the prior's too, by a number next to 1."""
         sharing = self.sharing
         for users in (True, False):
             groups = self.side(users)
             if groups is None or (sharing is not None and not users and not sharing.additive):
                 continue  # of a product one side is enough
-            low, high = self.conjugate.lowest, self.conjugate.highest
-            centre = groups.chi / groups.nu
-            moved = centre * factor
-            moved = np.where((moved > low) & (moved < high), moved, centre)
-            self.put(users, replace(groups, chi=moved * groups.nu))
+            chi0 = self._moved(np.array(groups.chi0), np.array(groups.nu0), factor)
+            chi = self._moved(groups.chi, groups.nu, factor)
+            self.put(users, replace(groups, chi=chi, chi0=float(chi0)))
+
+    def _moved(self, chi: FloatArray, nu: FloatArray, factor: float) -> FloatArray:
+        """Chi with the centre chi / nu multiplied, where that stays inside its range."""
+        centre = factor * chi / nu
+        inside = (centre > self.conjugate.lowest) & (centre < self.conjugate.highest)
+        return np.where(inside, centre * nu, chi)
 
     # -- the bound, and what is predicted -----------------------------------------------------
 
@@ -178,12 +182,23 @@ def pair_element(
     u: NDArray[np.int64],
     i: NDArray[np.int64],
 ) -> Element:
-    """The element of pairs, theta integrated out (taken at its mode where that is all we have).
+    """The element of pairs, theta integrated out.
 
     ``posteriors`` are theta of the users and of the items in each of several fits.
     """
     conjugate = element.conjugate
     assert conjugate is not None
+    chi, nu = pair_theta(conjugate, posteriors, u, i)
+    return Integrated(chi, nu, base=element)
+
+
+def pair_theta(
+    conjugate: Conjugate,
+    posteriors: Sequence[tuple[Groups | None, Groups | None]],
+    u: NDArray[np.int64],
+    i: NDArray[np.int64],
+) -> Theta:
+    """One (chi, nu) for theta of each pair, pooled over its sides and averaged over the fits."""
     chi, nu = np.zeros((2, len(u)))
     for users, items in posteriors:
         parts = [
@@ -197,9 +212,7 @@ def pair_element(
             theta = conjugate.sharing.pooled(*parts)
         chi += theta[0] / len(posteriors)
         nu += theta[1] / len(posteriors)
-    if conjugate.exact:
-        return Integrated(chi, nu, base=element)
-    return element.with_mean(float(element.kappa) * chi / nu)
+    return chi, nu
 
 
 def pair_means(
@@ -273,6 +286,9 @@ def first_varying(problem: Problem, users: Factors, items: Factors) -> Varying |
         assert sharing is not None
         users.cross_count[:] = 0.0 if sharing.additive else users.count
         by_user = True
+        if sharing.cross is not None and not sharing.additive:
+            # What an element adds to nu of an item is multiplied with its user's part.
+            strength *= float(sharing.cross(np.array(first.chi0), np.array(first.nu0)))
         varying = Varying(
             conjugate,
             Groups.at_prior(n_users, first.chi0, first.nu0),

@@ -118,7 +118,7 @@ def _side(tensors: dict[str, np.ndarray], prefix: str, size: int) -> FactorPoste
     factors = parts[0].ndim == 2 and parts[0].shape == parts[1].shape and len(parts[0]) == size
     if not factors or any(part.shape != (size,) for part in parts[2:]):
         raise ModelError(f"The factors of {prefix} have the wrong shape.")
-    return FactorPosterior(*parts, _groups(tensors, f"{prefix}.theta", size))
+    return FactorPosterior(*parts, groups=_groups(tensors, f"{prefix}.theta", size))
 
 
 def _check_theta(element: Element, fit: Posterior) -> None:

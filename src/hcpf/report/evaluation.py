@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from hcpf.data.interactions import Interactions
-from hcpf.elements import Degenerate
+from hcpf.elements import Degenerate, Element
 from hcpf.errors import HcpfError
 from hcpf.estimator import HCPF
 from hcpf.evaluate import (
@@ -133,6 +133,8 @@ def _scored(name: str, about: str, model: Any, data: Split) -> Contender:
 def _baselines(model: HCPF, data: Split, seed: int) -> list[tuple[str, str, Any]]:
     """Simpler models: what is gained over them is what the factors are worth."""
     element = "auto" if model.train_on == "binary" else model.element
+    if isinstance(element, Element):
+        element = element.varying(None)
     if model.train_on == "observed":
         return [
             ("One distribution", "the same values for every pair", GlobalElement(element)),

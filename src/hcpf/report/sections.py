@@ -11,6 +11,7 @@ from hcpf.report import charts
 from hcpf.report.components import Components
 from hcpf.report.degrees import Degrees
 from hcpf.report.evaluation import Contender, Evaluation, K, NotEvaluated
+from hcpf.report.habits import sentence
 from hcpf.report.markup import Markup, element, fill, joined, table
 from hcpf.report.responses import ResponseFit
 from hcpf.report.wording import counted, listed, percent, short
@@ -97,6 +98,7 @@ def response(model: HCPF, fit: ResponseFit) -> Markup:
     return fill(
         "response.html",
         element=repr(kind),
+        varying=sentence(model),
         name=kind.name.replace("_", " "),
         support=kind.support.description,
         mean=short(float(np.asarray(kind.mean))),

@@ -15,7 +15,7 @@ from hcpf._version import __version__
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
 from hcpf.predict import as_path
-from hcpf.report import people, portraits, scoreboard, sections
+from hcpf.report import habits, people, portraits, scoreboard, sections
 from hcpf.report.components import components
 from hcpf.report.degrees import degrees
 from hcpf.report.evaluation import Evaluation, NotEvaluated, evaluate_model
@@ -98,6 +98,7 @@ def _page(model: HCPF, data: Any, names: Any, users: Any, seed: int) -> str:
         sections.headline(model, evaluation),
         scoreboard.prediction(evaluation),
         _response(model, evaluation, rng),
+        habits.habits(model, known, np.random.default_rng(seed)),
         sections.convergence(model),
         _activity(model, rng),
         sections.factors(model, components(model), known),
@@ -113,6 +114,7 @@ def _page(model: HCPF, data: Any, names: Any, users: Any, seed: int) -> str:
         f"script-src 'sha256-{digest}'",
         style=Markup(source("style.css")),
         script=Markup(script),
+        usual=habits.link(model),
         sections=joined(parts),
         people=embedded_json(portraits.lookup_data(model, everyone, known)),
         settings=f"{len(model.posteriors_[0].users.mean_[0])} factors, {model.element_!r}",

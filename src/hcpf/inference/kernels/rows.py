@@ -212,9 +212,9 @@ def _scale_span(rows, a, mean, work, first, last):
     for j in range(len(a)):
         work[j] = exp_digamma(a[j]) * mean[j] / a[j]
     for u in range(first, last):
-        rows.g[u, :size] = work[(u - first) * size : (u - first + 1) * size]
         least = rows.a[u, 0]
         for k in range(size):
+            rows.g[u, k] = work[(u - first) * size + k]
             least = rows.a[u, k] if rows.a[u, k] < least else least
         log_scale = 0.0 if least > _NO_UNDERFLOW else _scale_small_row(rows, u)
         rows.log_scale[u] = log_scale
@@ -288,6 +288,7 @@ def update_rows(entries, rows, cols, local, prior, base, pattern, blocks, column
     ``base`` is the part of the rates that all rows share (the column sums of the other side's
     means, or 0); ``pattern`` adds or takes away single pairs. Sums over rows come back per block.
     """
+    # Arrays are copied in loops: an assignment of slices would compile its error message, too.
     size = rows.a.shape[1]
     flat_a, flat_mean = rows.a.reshape(-1), rows.mean.reshape(-1)
     for block in prange(blocks.shape[0] - 1):
@@ -306,7 +307,8 @@ def update_rows(entries, rows, cols, local, prior, base, pattern, blocks, column
             if _accumulate(entries, rows, cols, local, u, acc, total, row_count):
                 total[:] = 0.0
                 _slow_row(entries, rows, cols, local, u, extra, row_count)
-            count += row_count[:2]
+            count[0] += row_count[0]
+            count[1] += row_count[1]
             if pattern.sign != 0.0:
                 pattern_sum[:] = 0.0
                 for e in range(pattern.start[u], pattern.stop[u]):
@@ -319,5 +321,6 @@ def update_rows(entries, rows, cols, local, prior, base, pattern, blocks, column
             if u + 1 - waiting == _SPAN or u + 1 == blocks[block + 1]:
                 _scale_span(rows, flat_a, flat_mean, work, waiting, u + 1)
                 waiting = u + 1
-        column_sums[block] = column_sum
-        counts[block] = count
+        for k in range(size):
+            column_sums[block, k] = column_sum[k]
+        counts[block, 0], counts[block, 1] = count[0], count[1]

@@ -60,6 +60,20 @@
     });
   }
 
+  for (const input of document.querySelectorAll("input[data-table]")) {
+    const lines = [...byId(input.dataset.table).tBodies[0].rows];
+    const said = input.parentElement.querySelector("output");
+    input.addEventListener("input", () => {
+      const wanted = input.value.trim().toLowerCase();
+      let shown = 0;
+      for (const row of lines) {
+        row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
+        shown += !row.hidden;
+      }
+      said.textContent = wanted ? `${shown} of ${lines.length}` : "";
+    });
+  }
+
   const cards = byId("factor-cards");
   const orders = document.querySelectorAll("[data-order]");
   for (const button of orders) {

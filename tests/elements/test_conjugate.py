@@ -1,0 +1,361 @@
+"""Conjugate priors of theta, and elements with theta integrated out, against plain integrals."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, special
+
+from hcpf import CompoundPoisson
+from hcpf._series import sum_over_n
+from hcpf.elements import (
+    ALL,
+    Binomial,
+    Degenerate,
+    Gamma,
+    Geometric,
+    InverseGaussian,
+    Logarithmic,
+    NegativeBinomial,
+    Normal,
+    Poisson,
+    ZeroTruncatedPoisson,
+)
+from hcpf.elements.conjugate import logarithmic_probability, truncated_poisson_rate
+from hcpf.elements.integrated import Integrated
+from hcpf.errors import ParameterError
+
+# An element, and centres chi / nu: everyday ones first, then towards the ends of their ranges.
+CENTRES = {
+    Normal(0.7, 2.0): (0.35, -40.0),
+    Gamma(2.0, 0.05): (20.0, 1e-3),
+    InverseGaussian(3.0, 4.0): (1.5, 0.02),
+    Poisson(0.8): (0.8, 60.0),
+    Binomial(5, 0.7): (0.7, 0.02),
+    NegativeBinomial(2.5, 0.3): (0.43, 15.0),
+    Geometric(0.4): (1.7, 1.05),
+}
+BY_MODE = (ZeroTruncatedPoisson(0.5), Logarithmic(0.6))
+STRENGTHS = (0.3, 4.0, 3e3)
+CASES = [
+    pytest.param(element, np.array(centre * nu), np.array(nu), id=f"{element.name}-{centre}-{nu:g}")
+    for element, centres in CENTRES.items()
+    for centre in centres
+    for nu in STRENGTHS
+]
+every_case = pytest.mark.parametrize(("element", "chi", "nu"), CASES)
+FIRST = [
+    pytest.param(element, np.array(centres[0] * 4.0), np.array(4.0), id=element.name)
+    for element, centres in CENTRES.items()
+]
+every_first = pytest.mark.parametrize(("element", "chi", "nu"), FIRST)
+
+
+class Prior:
+    """exp(chi theta - nu Psi(theta)) on a fine grid, where it is not negligible."""
+
+    def __init__(self, element, chi, nu):
+        self._element, self._chi, self._nu = element, float(chi), float(nu)
+        self._centre = float(element.with_mean(element.kappa * chi / nu).theta)
+        wide = 20_000.0 if element.name in ("normal", "poisson", "binomial") else 700.0
+        t = np.linspace(-wide, wide, 200_001)
+        for _ in range(3):
+            log_weight = self._on(t)[2]
+            kept = np.flatnonzero(log_weight > log_weight.max() - 60.0)
+            t = np.linspace(t[max(kept[0] - 1, 0)], t[min(kept[-1] + 1, len(t) - 1)], 50_001)
+        self.theta, self.psi, log_weight = self._on(t)
+        self.log_total = float(special.logsumexp(log_weight))
+        self.weight = np.exp(log_weight - self.log_total)
+        self.mean = mean_of(element, self.theta)
+
+    def _on(self, t):
+        """Theta, Psi and the log weight along t: theta itself, or its logarithm if below 0."""
+        step = t[1] - t[0]
+        if self._element.name in ("normal", "poisson", "binomial"):
+            theta, log_slope = self._centre + t, np.log(step)
+        else:
+            theta = self._centre * np.exp(t)
+            log_slope = np.log(np.abs(theta) * step)
+        with np.errstate(all="ignore"):
+            psi = self._element.log_partition(theta)
+            log_weight = self._chi * theta - self._nu * psi + log_slope
+        return theta, psi, np.where(np.isfinite(log_weight), log_weight, -np.inf)
+
+    def expect(self, values):
+        kept = self.weight > 0
+        return float(np.sum(self.weight[kept] * values[kept]))
+
+
+def mean_of(element, theta):
+    """Psi'(theta)."""
+    with np.errstate(all="ignore"):
+        return {
+            "normal": lambda: theta,
+            "gamma": lambda: -1.0 / theta,
+            "inverse_gaussian": lambda: (-2.0 * theta) ** -0.5,
+            "poisson": lambda: np.exp(theta),
+            "binomial": lambda: special.expit(theta),
+            "negative_binomial": lambda: np.exp(theta) / -np.expm1(theta),
+            "geometric": lambda: -1.0 / np.expm1(theta),
+        }[element.name]()
+
+
+@every_case
+def test_moments_and_the_normaliser_are_integrals(element, chi, nu):
+    prior, conjugate = Prior(element, chi, nu), element.conjugate
+    theta, psi = conjugate.moments(chi, nu)
+    spread = np.sqrt(prior.expect(prior.theta**2) - prior.expect(prior.theta) ** 2)
+    assert theta == pytest.approx(prior.expect(prior.theta), rel=1e-6, abs=1e-6 * spread)
+    assert psi == pytest.approx(prior.expect(prior.psi), rel=1e-6, abs=1e-7)
+    assert conjugate.log_normaliser(chi, nu) == pytest.approx(prior.log_total, rel=1e-7, abs=1e-6)
+
+
+@every_case
+def test_the_mean_and_its_variance_are_integrals(element, chi, nu):
+    prior, conjugate = Prior(element, chi, nu), element.conjugate
+    heavy = element.name in ("gamma", "negative_binomial", "geometric")  # 1/b has a tail
+    if not heavy or nu > 2:
+        mean = prior.expect(prior.mean)
+        assert conjugate.mean(chi, nu) == pytest.approx(mean, rel=1e-5)
+        if element.name != "inverse_gaussian":
+            variance = prior.expect((prior.mean - mean) ** 2)
+            assert conjugate.variance_of_mean(chi, nu) == pytest.approx(variance, rel=1e-4)
+    if heavy and nu <= 1:
+        assert conjugate.variance_of_mean(chi, nu) == np.inf
+    if element.name == "inverse_gaussian" and nu > 100 * chi**0.5:  # the delta method
+        variance = prior.expect((prior.mean - prior.expect(prior.mean)) ** 2)
+        assert conjugate.variance_of_mean(chi, nu) == pytest.approx(variance, rel=0.02)
+
+
+@pytest.mark.parametrize("element", CENTRES, ids=lambda e: e.name)
+def test_bend_is_half_the_curvature_of_the_variance(element):
+    # At n = kappa = 1 the variance as a function of the mean Psi' is Psi''.
+    mean, step = CENTRES[element][0], 1e-3
+    unit = element.with_mean(element.kappa * np.array([mean - step, mean, mean + step]))
+    low, here, high = np.broadcast_to(unit.variance / unit.kappa, 3)
+    found = element.conjugate.bend(np.array(mean))
+    assert found == pytest.approx((low - 2 * here + high) / (2 * step**2), rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("level", [1e-3, 0.2, 0.5, 0.97])
+@every_case
+def test_quantiles_of_the_mean_have_their_level(element, chi, nu, level):
+    if element.name in ("normal", "gamma", "poisson"):
+        return  # their cdfs are closed, and nobody asks
+    prior = Prior(element, chi, nu)
+    found = element.conjugate.quantile_of_mean(level, chi, nu)
+    below = prior.expect(prior.mean <= found * (1.0 + 1e-9))
+    low, high = element.conjugate.lowest, element.conjugate.highest
+    at_the_edge = min(found - low, high - found) < 1e-11  # probabilities stop 1e-12 short of it
+    assert below > level - 2e-3
+    assert at_the_edge or below < level + 2e-3
+
+
+@every_case
+def test_draws_of_the_mean_are_from_the_prior(element, chi, nu):
+    rng = np.random.default_rng(1)
+    prior = Prior(element, chi, nu)
+    drawn = element.conjugate.sample_mean(np.full(4000, chi), np.full(4000, nu), rng)
+    assert np.all(np.isfinite(drawn))
+    low, high = element.conjugate.lowest, element.conjugate.highest
+    order = np.argsort(prior.mean)
+    cumulative = np.cumsum(prior.weight[order])
+    for level in np.linspace(0.05, 0.95, 19):
+        place = min(np.searchsorted(cumulative, level), len(order) - 1)
+        edge = prior.mean[order[place]]
+        if min(edge - low, high - edge) > 1e-11:  # probabilities stop 1e-12 short of it
+            assert np.mean(drawn <= edge) == pytest.approx(cumulative[place], abs=0.035)
+
+
+# -- theta integrated out -------------------------------------------------------------------------
+
+
+def averaged(element, chi, nu, function):
+    """The average of a function of the element over the prior of its theta."""
+    prior = Prior(element, chi, nu)
+    kept = np.flatnonzero(prior.weight > 0)[::40]
+    weight = prior.weight[kept] / prior.weight[kept].sum()
+    with np.errstate(all="ignore"):
+        return float(weight @ function(element.with_mean(element.kappa * prior.mean[kept])))
+
+
+@pytest.mark.parametrize("n", [1.0, 3.0])
+@pytest.mark.parametrize("share", [0.4, 2.2])
+@every_first
+def test_density_and_cdf_are_averages_over_theta(element, chi, nu, n, share):
+    found = Integrated(chi, nu, base=element)
+    y = share * n * float(found.mean)
+    if element.support.discrete:
+        y = np.round(np.clip(y, n * element.support.lowest, n * element.highest))
+    y, count = np.array(y), np.array(n)
+    density = averaged(element, chi, nu, lambda e: np.exp(e.log_density_unchecked(y, count)))
+    assert np.exp(found.log_density(y, n)) == pytest.approx(density, rel=1e-4)
+    cdf = averaged(element, chi, nu, lambda e: e.cdf_unchecked(y, count))
+    assert found.cdf(y, n) == pytest.approx(cdf, abs=1e-3)
+
+
+@every_first
+def test_masses_and_densities_add_up_to_one_and_to_the_cdf(element, chi, nu):
+    found = Integrated(chi, nu, base=element)
+    if element.support.discrete:
+        y = np.arange(element.support.lowest, 4000.0)
+        mass = np.exp(found.log_density_unchecked(y, np.ones_like(y)))
+        assert mass.sum() == pytest.approx(1.0, abs=2e-3)
+        np.testing.assert_allclose(np.cumsum(mass)[:30], found.cdf(y[:30]), atol=1e-3)
+        return
+    low = -60.0 if element.name == "normal" else 0.0
+    middle = float(found.mean)
+
+    def density(y):
+        return float(np.exp(found.log_density(y)))
+
+    first = integrate.quad(density, low, middle, limit=200)[0]
+    assert first == pytest.approx(float(found.cdf(middle)), abs=1e-3)
+    rest = integrate.quad(density, middle, 60.0 * abs(middle) + 60.0, limit=200)[0]
+    assert first + rest == pytest.approx(1.0, abs=3e-3)
+
+
+@pytest.mark.parametrize("rate", [0.2, 3.0])
+@every_first
+def test_moments_of_the_compound_are_exact_sums(element, chi, nu, rate):
+    # N elements share one theta: E[X] = E[N] m, E[X^2] = E[N] v + E[N^2] E[mean^2].
+    # The inverse Gaussian's moments exist but for the faintest of tails, if nu is large.
+    more = 100.0 if element.name == "inverse_gaussian" else 3.0
+    nu, chi = more * nu, more * chi
+    compound = CompoundPoisson(rate, Integrated(chi, nu, base=element))
+    mean = averaged(element, chi, nu, lambda e: np.broadcast_to(e.mean, e.theta.shape))
+    square = averaged(element, chi, nu, lambda e: np.broadcast_to(e.mean**2, e.theta.shape))
+    within = averaged(element, chi, nu, lambda e: np.broadcast_to(e.variance, e.theta.shape))
+    assert compound.mean == pytest.approx(rate * mean, rel=1e-3)
+    variance = rate * within + (rate + rate**2) * square - (rate * mean) ** 2
+    assert compound.variance == pytest.approx(variance, rel=5e-3)
+
+
+@every_first
+def test_draws_agree_with_the_cdf(element, chi, nu):
+    rng = np.random.default_rng(2)
+    compound = CompoundPoisson(np.full(3000, 0.8), Integrated(chi, nu, base=element)).observed
+    drawn = compound.sample(rng=rng)
+    one = CompoundPoisson(0.8, Integrated(chi, nu, base=element)).observed
+    for level in (0.1, 0.5, 0.9):
+        y = float(one.quantile(level))
+        assert np.mean(drawn <= y) == pytest.approx(float(one.cdf(y)), abs=0.03)
+
+
+@given(
+    element=st.sampled_from(list(CENTRES)),
+    strength=st.floats(0.01, 1e4),
+    rate=st.floats(1e-6, 20.0),
+    size=st.floats(0.05, 15.0),
+)
+def test_the_sum_over_n_finds_its_mode(element, strength, rate, size):
+    # With theta integrated out the terms need not be log-concave.
+    centre = CENTRES[element][0]
+    found = Integrated(centre * strength, strength, base=element)
+    y = size * abs(float(element.with_mean(element.kappa * centre).mean))
+    y = np.array([max(np.round(y), element.support.lowest) if element.support.discrete else y])
+    n = np.arange(1.0, 400.0)
+    with np.errstate(all="ignore"):
+        terms = found.log_density_unchecked(y, n) - special.gammaln(n + 1.0)
+    plain = special.logsumexp(terms + n * np.log(rate) - rate)
+    assert sum_over_n(found, y, np.array([rate])).log_sum[0] == pytest.approx(plain, abs=1e-8)
+
+
+def test_the_range_of_n_is_the_base_s():
+    y = np.array([0.0, 1.0, 7.0])
+    found = Integrated(2.0, 4.0, base=Binomial(3, 0.5))
+    np.testing.assert_array_equal(found.n_range(y)[0], [1, 1, 3])
+    assert found.log_density(7.0, 2) == -np.inf
+    geometric = Integrated(9.0, 4.0, base=Geometric(0.4))
+    np.testing.assert_array_equal(geometric.n_range(y + 1)[1], y + 1)
+
+
+# -- both sides at once, and theta by its mode -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "element", [Gamma(2.0, 1.0), Poisson(3.0), Normal(1.0, 2.0), InverseGaussian(2.0, 3.0)],
+    ids=lambda e: e.name,
+)  # fmt: skip
+@pytest.mark.parametrize("nu", [30.0, 400.0])
+def test_a_pair_s_pooled_theta_has_the_mean_and_spread_of_the_two(element, nu):
+    rng = np.random.default_rng(0)
+    conjugate, sharing = element.conjugate, element.conjugate.sharing
+    one, other = (np.array(1.7 * nu), np.array(nu)), (np.array(0.9 * 2 * nu), np.array(2 * nu))
+    parts = [
+        conjugate.sample_mean(np.full(40_000, chi), np.full(40_000, strength), rng)
+        for chi, strength in (one, other)
+    ]
+    drawn = parts[0] + parts[1] if sharing.additive else parts[0] * parts[1]
+    chi, strength = sharing.pooled(one, other)
+    assert conjugate.mean(chi, strength) == pytest.approx(np.mean(drawn), rel=0.02)
+    assert conjugate.variance_of_mean(chi, strength) == pytest.approx(np.var(drawn), rel=0.25)
+
+
+@pytest.mark.parametrize("element", BY_MODE, ids=lambda e: e.name)
+@pytest.mark.parametrize("centre", [1.02, 1.6, 30.0])
+def test_the_mode_is_where_the_mean_is_the_centre(element, centre):
+    nu = np.array(50.0)
+    theta, psi = element.conjugate.moments(centre * nu, nu)
+    at = element.with_mean(centre)
+    assert float(at.mean) == pytest.approx(centre, rel=1e-9)
+    assert theta == pytest.approx(float(at.theta), rel=1e-6, abs=1e-9)
+    assert psi == pytest.approx(float(element.log_partition(at.theta)), rel=1e-6, abs=1e-9)
+    mean_at, (value, curvature) = element.conjugate.mean_at, element.conjugate.partition(theta)
+    slope = (mean_at(theta + 1e-5) - mean_at(theta - 1e-5)) / 2e-5
+    assert curvature == pytest.approx(slope, rel=1e-4)
+    assert value == pytest.approx(psi)
+
+
+@given(excess=st.floats(1e-8, 1e6))
+def test_rates_and_probabilities_give_their_means_back(excess):
+    mean = 1.0 + excess
+    rate = float(truncated_poisson_rate(np.array(mean)))
+    assert rate / -np.expm1(-rate) - 1.0 == pytest.approx(excess, rel=1e-6, abs=1e-9)
+    p = float(logarithmic_probability(np.array(mean)))
+    assert -p / ((1 - p) * np.log1p(-p)) == pytest.approx(mean, rel=1e-6)
+
+
+def test_means_at_and_below_the_lowest_give_the_smallest_parameter():
+    np.testing.assert_allclose(truncated_poisson_rate(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
+    np.testing.assert_allclose(logarithmic_probability(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
+
+
+# -- the argument ``per`` -------------------------------------------------------------------------
+
+
+def test_ways_to_vary_that_there_are_not():
+    with pytest.raises(ParameterError, match=r"per must be 'user', 'item', 'both' or None.*'row'"):
+        Gamma(2.0, 1.0, per="row")
+    with pytest.raises(ParameterError, match="no theta that could vary"):
+        Degenerate(per="item")
+    for kind in (Binomial, NegativeBinomial, Geometric, ZeroTruncatedPoisson, Logarithmic):
+        with pytest.raises(ParameterError, match="not by both at once"):
+            kind(per="both")
+        assert kind(per="user").varying("item").per == "item"
+
+
+@pytest.mark.parametrize("kind", [k for k in ALL if k.conjugate is not None], ids=lambda k: k.name)
+def test_everything_made_from_an_element_varies_as_it_does(kind):
+    element = kind(per="item")
+    full = element.complete(np.array([1.0, 1.0, 2.0, 5.0]))
+    assert full.is_complete
+    name, value = next(iter(full.parameters.items()))
+    for made in (
+        full, full.replace(**{name: value}), full.with_mean(float(full.mean)), copy.copy(full),
+        copy.deepcopy(full), pickle.loads(pickle.dumps(full)), full.varying("user").varying("item"),
+    ):  # fmt: skip
+        assert made.per == "item"
+        assert type(made) is kind
+    assert pickle.loads(pickle.dumps(full)) == full
+    assert hash(copy.deepcopy(full)) == hash(full)
+    shared = full.varying(None)
+    assert shared != full
+    assert shared.parameters == full.parameters
+    assert repr(full).endswith("per='item')")
+    assert "per" not in repr(shared)
+    assert kind(*full.parameters.values()) == shared
+    assert full.log_density(2.0) == shared.log_density(2.0)
