@@ -213,6 +213,10 @@ class CompoundPoisson(_Compound):
     @property
     def prob_zero(self) -> FloatArray:
         r"""Pr(X+ = 0) = :math:`e^{-\Lambda(1 - p_0)}`, with p0 the element's own mass at 0."""
+        support = self.element.support
+        if np.any(self.element.spread_of_mean) and support.discrete and support.has_zero:
+            # Elements that share an uncertain theta are not independent of each other.
+            return np.exp(-self.rate) + np.exp(self.log_density(np.zeros(self.shape)))
         return np.exp(self.rate * np.expm1(self.element.log_prob_zero))
 
     @property

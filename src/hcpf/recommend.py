@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from hcpf._checks import flag, one_of, whole
 from hcpf._types import FloatArray
 from hcpf.data.ids import IdIndex
-from hcpf.elements import Element
 from hcpf.errors import InputError
 from hcpf.inference.combine import Combined
 from hcpf.inference.explain import contributions
-from hcpf.posterior import Posterior
+from hcpf.inference.varying import pair_shift
 from hcpf.predict import Predicting, listed, write_parquet
 from hcpf.ranking import Factors, Score, best_items, nearest, profiles, side_by_side
 from hcpf.recommendations import Explanation, Neighbours, Recommendations
@@ -163,14 +162,11 @@ class Recommending(Predicting):
         own, values = self._own_entries(u)
         entries, prior = np.zeros(len(own)), 0.0
         for posterior in self.posteriors_:
+            shift = pair_shift(
+                self.element_, posterior.users.groups, posterior.items.groups, u, own
+            )
             _, by_entry, rest = contributions(
-                posterior,
-                self._own_element(posterior, u, own),
-                u,
-                i,
-                own,
-                values,
-                self.tempering_,
+                posterior, self.element_, u, i, own, values, self.tempering_, shift
             )
             entries += by_entry / len(self.posteriors_)
             prior += float(rest[0]) / len(self.posteriors_)
@@ -179,13 +175,6 @@ class Recommending(Predicting):
         source[:-1], source[-1] = self.items_[own[order]], "(prior)"
         rate = np.append(entries[order], prior)
         return Explanation(source, rate, rate / max(float(rate.sum()), 1e-300))
-
-    def _own_element(self, posterior: Posterior, u: int, own: NDArray[np.int64]) -> Element:
-        """The element of a user's own items in one fit, as training saw it."""
-        if self.element_.per is None:
-            return self.element_
-        means = Combined([posterior]).means(self.element_, np.full(len(own), u), own)
-        return self.element_.with_mean(means)
 
     def explain_components(self, user: Any, item: Any) -> FloatArray:
         """The part of the rate of a pair that each component accounts for, fits x K."""

@@ -16,11 +16,13 @@ def contributions(
     own_items: IntArray,
     own_values: FloatArray,
     weight: float = 1.0,
+    shift: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     r"""Split the rate of a pair by component, and by the user's own entries and the prior.
 
     At the optimum :math:`a_{uk} = \eta + \sum_j \mathrm E[n_{uj}]\,\varphi_{ujk}`, so
     :math:`\sum_k \mathrm E[v_{ik}]\,a_{uk}/b_{uk}` is a sum over the entries j and the prior.
+    ``shift`` is what a theta of their own adds to the log rates of the user's own entries.
     """
     users, items = posterior.users, posterior.items
     a, mean = users.shape_[user].astype(np.float64), users.mean_[user].astype(np.float64)
@@ -33,6 +35,6 @@ def contributions(
     share = np.exp(share - peak)
     log_rate = np.log(share.sum(axis=1)) + peak[:, 0]
     share /= share.sum(axis=1, keepdims=True)
-    count = weight * sum_over_n(element, own_values, np.exp(log_rate)).mean
+    count = weight * sum_over_n(element, own_values, np.exp(log_rate + shift)).mean
     by_entry = (count[:, None] * share) @ per_count
     return by_component, by_entry, np.array([by_component.sum() - by_entry.sum()])

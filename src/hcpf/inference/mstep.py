@@ -78,23 +78,6 @@ def refit_element(
     return _with_best_dispersion(element, cells) if dispersion else element
 
 
-def refit_dispersion(
-    element: Element, values: FloatArray, rate: FloatArray, mean: FloatArray
-) -> tuple[Element, float]:
-    """Re-estimate the dispersion where every entry has a mean of its own.
-
-    Also returns the number by which all means are to be multiplied at these rates.
-    """
-    sample = np.linspace(0, len(values) - 1, min(len(values), _VARYING_SAMPLE)).astype(np.int64)
-    values, log_rate, mean = values[sample], _log(rate[sample]), mean[sample]
-    cells, factor = _cells(element, values, log_rate, mean), 1.0
-    for _ in range(5):
-        counts = sum_over_n(element.with_mean(factor * mean), cells.y, cells.rate).mean
-        factor = float(np.sum(cells.y)) / float(counts @ mean)
-    cells = _cells(element, values, log_rate, factor * mean)
-    return _with_best_dispersion(element, cells), factor
-
-
 def _log(rate: FloatArray) -> FloatArray:
     return np.log(np.maximum(rate, np.exp(_LEAST_LOG_RATE)))
 

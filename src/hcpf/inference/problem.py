@@ -1,6 +1,7 @@
 """The training data in the form the kernels read: rows, their transpose, blocks, patterns."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,28 +50,41 @@ class Values:
 
     def by_user(self, weight: FloatArray | None = None, rows: slice = slice(None)) -> FloatArray:
         """Sum of each user's values, each times the weight of its item; rows of the problem."""
+        if weight is None:
+            return self._by_user[rows]
+        return self._weigh(weight, rows)
+
+    def by_item(self, weight: FloatArray | None = None) -> FloatArray:
+        """Sum of each item's values, each times the weight of its user (a row of the problem)."""
+        if weight is None:
+            return self._by_item
+        if self.order is not None:
+            weight, ordered = np.empty(len(weight)), weight
+            weight[self.order] = ordered
+        return np.asarray(self.matrix.T @ weight, dtype=np.float64)
+
+    @cached_property
+    def _by_user(self) -> FloatArray:
+        return self._weigh(np.ones(self.matrix.shape[1]), slice(None))
+
+    @cached_property
+    def _by_item(self) -> FloatArray:
+        return np.asarray(self.matrix.T @ np.ones(self.matrix.shape[0]), dtype=np.float64)
+
+    @cached_property
+    def _ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the entries of each row of the problem begin and end."""
         pointer = self.matrix.indptr.astype(np.int64)
         start, stop = pointer[:-1], pointer[1:]
-        if self.order is not None:
-            start, stop = start[self.order], stop[self.order]
-        start, stop = start[rows], stop[rows]
-        if weight is None:
-            weight = np.ones(self.matrix.shape[1])
+        return (start, stop) if self.order is None else (start[self.order], stop[self.order])
+
+    def _weigh(self, weight: FloatArray, rows: slice) -> FloatArray:
+        start, stop = (end[rows] for end in self._ends)
         out = np.empty(len(start))
         index = np.require(self.matrix.indices, np.int32, ["C", "W"])
         values = np.require(self.matrix.data, None, ["C", "W"])
         kernels.weigh_values(start, stop, index, values, weight, out)
         return out
-
-    def by_item(self, weight: FloatArray | None = None) -> FloatArray:
-        """Sum of each item's values, each times the weight of its user (a row of the problem)."""
-        n_users = self.matrix.shape[0]
-        if weight is None:
-            weight = np.ones(n_users)
-        elif self.order is not None:
-            weight, ordered = np.empty(n_users), weight
-            weight[self.order] = ordered
-        return np.asarray(self.matrix.T @ weight, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from hcpf.inference.checkpoint import Checkpoint, make_folder, remembered_seed, 
 from hcpf.inference.combine import Combined
 from hcpf.inference.fit import Check, Run, train
 from hcpf.inference.heldout import HeldOut, Parts, set_aside
-from hcpf.inference.mstep import refit_dispersion, refit_element
+from hcpf.inference.mstep import refit_element
 from hcpf.inference.options import FitOptions
 from hcpf.inference.problem import Problem, make_problem
 from hcpf.inference.recipes import (
@@ -356,30 +356,23 @@ def _gather(runs: list[_Outcome], priors: Priors, matrix: Csr, plan: FitPlan) ->
     runs = [runs[best]] if plan.combine == "best" else runs
     posteriors = [run.posterior for run in runs]
     element = runs[0].element
-    if len(runs) > 1 and plan.options.learn_element:
+    if element.per is not None:
+        element, posteriors = _in_common_terms(runs)
+    elif len(runs) > 1 and plan.options.learn_element:
+        rate = Combined(posteriors).rates(row_of_entries(matrix), matrix.indices)
         dispersion = plan.train_on != "observed"
-        if element.per is not None:
-            element, posteriors = _refit_varying(runs, matrix, dispersion)
-        else:
-            rate = Combined(posteriors).rates(row_of_entries(matrix), matrix.indices)
-            element = refit_element(element, matrix.data, rate, dispersion=dispersion)
+        element = refit_element(element, matrix.data, rate, dispersion=dispersion)
     return Fitted(posteriors, element, priors, runs[0].history, interrupted, float(plan.tempering))
 
 
-def _refit_varying(
-    runs: list[_Outcome], matrix: Csr, dispersion: bool
-) -> tuple[Element, list[Posterior]]:
-    """One dispersion for all fits, at their average rates, and every theta brought to it."""
-    element = runs[0].element
-    posteriors = [_rescaled(run.posterior, run.element, element, 1.0) for run in runs]
-    combined, users = Combined(posteriors), row_of_entries(matrix)
-    rate = combined.rates(users, matrix.indices)
-    mean = combined.means(element, users, matrix.indices)
-    found, factor = refit_dispersion(element, matrix.data, rate, mean)
-    if not dispersion:
-        found = element
-    posteriors = [_rescaled(posterior, element, found, factor) for posterior in posteriors]
-    return found, posteriors
+def _in_common_terms(runs: list[_Outcome]) -> tuple[Element, list[Posterior]]:
+    """One dispersion for all fits, between theirs, and every theta brought to it."""
+    element, name = runs[0].element, runs[0].element.dispersion_parameter
+    if name is not None:
+        log_values = [np.log(float(run.element.parameters[name])) for run in runs]
+        mean = float(np.mean([float(run.element.mean) for run in runs]))
+        element = element.replace(**{name: float(np.exp(np.mean(log_values)))}).with_mean(mean)
+    return element, [_rescaled(run.posterior, run.element, element) for run in runs]
 
 
 def _without_theta(posterior: Posterior) -> Posterior:
@@ -387,13 +380,12 @@ def _without_theta(posterior: Posterior) -> Posterior:
     return Posterior(replace(posterior.users, groups=None), replace(posterior.items, groups=None))
 
 
-def _rescaled(posterior: Posterior, old: Element, new: Element, factor: float) -> Posterior:
-    """Theta in terms of another kappa, with all means multiplied by a factor."""
+def _rescaled(posterior: Posterior, old: Element, new: Element) -> Posterior:
+    """Theta in terms of another kappa, all means staying as they are."""
     conjugate = old.conjugate
     assert conjugate is not None
     varying = Varying(conjugate, posterior.users.groups, posterior.items.groups)
     varying.rescale(float(new.kappa / old.kappa))
-    varying.multiply_means(factor)
     return Posterior(
         replace(posterior.users, groups=varying.users),
         replace(posterior.items, groups=varying.items),

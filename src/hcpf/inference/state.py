@@ -194,9 +194,11 @@ def set_multipliers(factors: Factors, rows: slice = slice(None)) -> None:
     """Follow a new shift: what a dot product is multiplied with."""
     exponent = factors.log_scale[rows] + factors.shift[rows]
     # As in the kernel: what float32 cannot hold becomes 0 or infinity and takes the slow path.
-    factors.multiplier[rows] = np.where(
-        exponent < -80.0, 0.0, np.where(exponent > 80.0, np.inf, np.exp(np.clip(exponent, -80, 80)))
-    )
+    with np.errstate(over="ignore"):
+        multiplier = np.exp(exponent)
+    multiplier[exponent < -80.0] = 0.0
+    multiplier[exponent > 80.0] = np.inf
+    factors.multiplier[rows] = multiplier
 
 
 def learn_theta(

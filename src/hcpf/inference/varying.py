@@ -6,7 +6,7 @@ part of each side's own and one proportional to the product of their ``cross``.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,23 +123,6 @@ class Varying:
                 both = ratio**sharing.power
                 self.put(users, groups.scaled(both, both))
 
-    def multiply_means(self, factor: float) -> None:
-        """Multiply the means of all pairs, the prior's too, by a number next to 1."""
-        sharing = self.sharing
-        for users in (True, False):
-            groups = self.side(users)
-            if groups is None or (sharing is not None and not users and not sharing.additive):
-                continue  # of a product one side is enough
-            chi0 = self._moved(np.array(groups.chi0), np.array(groups.nu0), factor)
-            chi = self._moved(groups.chi, groups.nu, factor)
-            self.put(users, replace(groups, chi=chi, chi0=float(chi0)))
-
-    def _moved(self, chi: FloatArray, nu: FloatArray, factor: float) -> FloatArray:
-        """Chi with the centre chi / nu multiplied, where that stays inside its range."""
-        centre = factor * chi / nu
-        inside = (centre > self.conjugate.lowest) & (centre < self.conjugate.highest)
-        return np.where(inside, centre * nu, chi)
-
     # -- the bound, and what is predicted -----------------------------------------------------
 
     def bound(self, values: Values) -> float:
@@ -233,6 +216,31 @@ def pair_means(
             if groups is not None
         ],
     )
+
+
+def pair_shift(
+    element: Element,
+    users: Groups | None,
+    items: Groups | None,
+    u: int,
+    i: NDArray[np.int64],
+) -> FloatArray | float:
+    """What theta of their own adds to the log rates of one user's pairs, beside the element's."""
+    conjugate = element.conjugate
+    if element.per is None or conjugate is None:
+        return 0.0
+    sides = [g.at(rows) for g, rows in ((users, np.array([u])), (items, i)) if g is not None]
+    if len(sides) == 1:
+        psi = conjugate.moments(sides[0].chi, sides[0].nu)[1]
+    else:
+        sharing = conjugate.sharing
+        assert sharing is not None
+        own = sharing.own or (lambda chi, nu: conjugate.moments(chi, nu)[1])
+        psi = own(sides[0].chi, sides[0].nu) + own(sides[1].chi, sides[1].nu)
+        if sharing.cross is not None:
+            crosses = [sharing.cross(side.chi, side.nu) for side in sides]
+            psi = psi + sharing.sign * crosses[0] * crosses[1]
+    return float(element.kappa) * (float(element.log_partition(element.theta)) - psi)
 
 
 def draw_means(
