@@ -235,8 +235,13 @@ def pair_shift(
     else:
         sharing = conjugate.sharing
         assert sharing is not None
-        own = sharing.own or (lambda chi, nu: conjugate.moments(chi, nu)[1])
-        psi = own(sides[0].chi, sides[0].nu) + own(sides[1].chi, sides[1].nu)
+        parts = [
+            conjugate.moments(side.chi, side.nu)[1]
+            if sharing.own is None
+            else sharing.own(side.chi, side.nu)
+            for side in sides
+        ]
+        psi = parts[0] + parts[1]
         if sharing.cross is not None:
             crosses = [sharing.cross(side.chi, side.nu) for side in sides]
             psi = psi + sharing.sign * crosses[0] * crosses[1]
