@@ -1,6 +1,5 @@
 """The simulator: its draws have the model's distribution, and its inputs are checked."""
 
-import dataclasses
 import logging
 
 import numpy as np
@@ -224,12 +223,16 @@ def test_the_counts_are_the_values_of_the_degenerate_element():
 @pytest.mark.parametrize("kind", elements.ALL)
 def test_values_lie_in_the_support_of_every_element(kind):
     given = {"trials": 3.0, "successes": 2.0, "probability": 0.4}
-    names = [field.name for field in dataclasses.fields(kind)]
-    element = kind(**{name: given.get(name, 1.5) for name in names})
+    element = kind(**{name: given.get(name, 1.5) for name in kind.domains()})
     result = simulate(80, 60, density=0.1, element=element, random_state=4)
     assert result.element == element
     element.support.check(kind.__name__, result.interactions.values)
     assert result.interactions.n_observed > 0
+
+
+def test_a_varying_element_is_refused():
+    with pytest.raises(ParameterError, match="leave per out"):
+        simulate(10, 10, density=0.1, element=Poisson(1.0, per="item"))
 
 
 def test_observed_zeros_are_kept():
