@@ -150,7 +150,7 @@ def decide(done: list[Entrant], parts: "Split", top: int) -> dict[str, Any]:
     lead, error = ahead(first.terms, second.terms, parts)
     clear = lead > _SURE * error
     text += "its held-out log-likelihood is the highest, "
-    text += f"{lead:.3g} ± {error:.1g} per 1,000 entries above {second.name}"
+    text += f"{number(lead)} ± {number(error)} per 1,000 entries above {second.name}"
     if not clear:
         text += ", which is no clear difference"
     ranker = max(done, key=lambda one: one.ndcg or 0.0)
@@ -163,7 +163,9 @@ def decide(done: list[Entrant], parts: "Split", top: int) -> dict[str, Any]:
         )
     gain = _gain(first, done, parts)
     if gain is not None:
-        text += f" Letting its mean vary gains {gain[0]:.3g} ± {gain[1]:.1g} over one for all."
+        text += (
+            f" Letting its mean vary gains {number(gain[0])} ± {number(gain[1])} over one for all."
+        )
     return {
         "winner": first.name, "second": second.name, "lead": lead, "lead_error": error,
         "clear": clear, "best_ranking": ranker.name, "why": text,

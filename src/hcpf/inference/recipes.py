@@ -1,5 +1,6 @@
 """What "auto" means: the element for some values, the priors for some data, observed training."""
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from hcpf.elements.base import VARYING
 from hcpf.errors import EstimationError, InputError, ParameterError
 from hcpf.priors import Priors, expected_count
 
+logger = logging.getLogger("hcpf")
+
 OBSERVED_COUNT = -float(np.log(0.001))
 """E[n] when training on observed entries only: the paper assumes a share of 0.001 missing."""
 
@@ -32,6 +35,9 @@ TEMPERING_SCALE, MOST_TEMPERING, DENSE = 8.0, 4.0, 0.5
 
 FAR_BEHIND = 0.5
 """Nats for each value: an element that far behind another does not catch up with factors."""
+
+_FEW_NEGATIVE = 0.05
+"""A share of values that are not above 0, below which they may be a mistake in the data."""
 
 _DISCRETE: tuple[type[Element], ...] = (
     Binomial, Poisson, NegativeBinomial, ZeroTruncatedPoisson, Logarithmic, Geometric,
@@ -81,6 +87,11 @@ def candidate_elements(values: FloatArray) -> list[Element]:
         return [Degenerate()]
     whole = bool(np.all(sample == np.floor(sample))) and sample.min() >= 0
     kinds = _DISCRETE if whole else _POSITIVE if sample.min() > 0 else (Normal,)
+    if kinds == (Normal,) and (few := int(np.sum(sample <= 0))) < _FEW_NEGATIVE * sample.size:
+        logger.warning(
+            "Only the normal applies, because %d of %d values are not above 0; without them gamma "
+            "and inverse Gaussian would.", few, sample.size,
+        )  # fmt: skip
     distinct, counts = np.unique(sample, return_counts=True)
     found: list[tuple[float, Element]] = []
     for kind in kinds:

@@ -105,7 +105,11 @@ def _as_seen(model: HCPF, data: Interactions) -> Interactions:
 def _settings(model: HCPF, seed: int) -> dict[str, Any]:
     """The model's settings for a second fit, which must not touch what belongs to the first."""
     once = {"checkpoint": None, "warm_start": False, "progress": False, "random_state": seed}
-    return {**model.get_params(deep=False), **once}
+    settings = {**model.get_params(deep=False), **once}
+    if settings["element"] == "auto" and model.train_on != "binary":
+        # What was chosen then is what the report is about: nothing is chosen again.
+        settings["element"] = type(model.element_)(per=model.element_.per)
+    return settings
 
 
 def _contenders(asked: HCPF, fitted: HCPF, data: Split, seed: int) -> list[Contender]:
