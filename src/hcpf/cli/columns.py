@@ -11,14 +11,14 @@ Kind = Literal["text", "whole", "real", "time", "other"]
 
 # Most telling first: of two columns that match, the one whose word comes first is taken.
 _USERS = (
-    "user", "customer", "client", "donor", "cell", "player", "reader", "listener", "member",
-    "visitor", "shopper", "buyer", "household", "account", "reviewer", "subscriber", "person",
-    "uid", "barcode", "sample",
+    "user", "customer", "cust", "client", "donor", "cell", "player", "reader", "listener",
+    "member", "visitor", "shopper", "buyer", "household", "account", "reviewer", "subscriber",
+    "person", "uid", "barcode", "sample",
 )  # fmt: skip
 _ITEMS = (
-    "item", "product", "movie", "film", "sku", "song", "track", "gene", "cause", "book", "isbn",
-    "artist", "game", "stock", "asin", "article", "project", "business", "page", "iid", "category",
-    "recipient", "title",
+    "item", "product", "prod", "movie", "film", "sku", "song", "track", "gene", "cause", "book",
+    "isbn", "artist", "game", "stock", "asin", "article", "project", "business", "page", "iid",
+    "category", "recipient", "title",
 )  # fmt: skip
 _VALUES = (
     "response", "rating", "stars", "spend", "spent", "amount", "revenue", "sales", "hours",
