@@ -24,7 +24,7 @@ from hcpf.elements import (
     Poisson,
     ZeroTruncatedPoisson,
 )
-from hcpf.elements.conjugate import logarithmic_probability, truncated_poisson_rate
+from hcpf.elements.by_mode import logarithmic_probability, truncated_poisson_rate
 from hcpf.elements.integrated import Integrated
 from hcpf.errors import ParameterError
 

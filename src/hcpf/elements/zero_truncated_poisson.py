@@ -14,7 +14,7 @@ from hcpf._special import (
 )
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
-from hcpf.elements.conjugate import TruncatedPoissonMode, truncated_poisson_rate
+from hcpf.elements.by_mode import TruncatedPoissonMode, truncated_poisson_rate
 from hcpf.elements.domains import POSITIVE, POSITIVE_COUNTS
 from hcpf.elements.lattice import circle, masses_from_characteristic
 from hcpf.elements.sampling import sum_of_draws, truncated_poisson
