@@ -28,16 +28,24 @@ def fast_exp(x):
 
 
 @kernel(forceinline=True, fastmath=FAST)
-def exp_digamma(a):
-    """float32 exp(digamma(a)): four steps of the recurrence, then the asymptotic series."""
-    steps = f4(1.0) / a + ((f4(3.0) * a + f4(12.0)) * a + f4(11.0)) / (
-        (a + f4(1.0)) * (a + f4(2.0)) * (a + f4(3.0))
-    )
+def geometric_mean(a, mean):
+    """float32 exp(E log s) of a Gamma variable with shape a and the given mean.
+
+    That is mean exp(digamma(a)) / a: four steps of the recurrence, then the asymptotic series,
+    with one division for all of its fractions. Beyond 3e7, where that would overflow, the two
+    means agree to the last bit.
+    """
+    a = min(a, f4(3e7))
     z = a + f4(4.0)
-    r = f4(1.0) / z
+    outer = a * (a + f4(3.0))
+    inner = outer + f4(2.0)  # (a + 1) (a + 2)
+    inverse = f4(1.0) / (outer * inner * z)
+    r = outer * inner * inverse  # 1 / z
+    steps = (a + a + f4(3.0)) * (outer + inner) * z * inverse  # 1/a + 1/(a+1) + 1/(a+2) + 1/(a+3)
+    over_a = (a + f4(3.0)) * inner * z * inverse  # 1 / a
     r2 = r * r
     series = f4(0.5) * r + r2 * (f4(1 / 12) - r2 * (f4(1 / 120) - r2 * f4(1 / 252)))
-    return z * fast_exp(-(series + steps))
+    return mean * (f4(1.0) + f4(4.0) * over_a) * fast_exp(-(series + steps))
 
 
 @kernel()
