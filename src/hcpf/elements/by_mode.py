@@ -1,7 +1,8 @@
 """Conjugate priors without a closed normaliser: theta is taken at its mode."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import numpy as np
 from scipy import special
@@ -10,6 +11,8 @@ from hcpf._special import log1mexp, log_expm1
 from hcpf._types import FloatArray
 from hcpf.elements.conjugate import Conjugate
 
+_TABULATED = 16384
+"""Nodes of the inverses of Psi': their error is then below 1e-12."""
 # Gauss-Hermite about the mode of theta
 _HERMITE, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 
@@ -27,8 +30,12 @@ class _ByMode(Conjugate):
         """Solve Psi'(theta) = mean."""
 
     @abstractmethod
-    def partition(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Psi and its second derivative."""
+    def psi(self, theta: FloatArray) -> FloatArray:
+        """Psi(theta)."""
+
+    @abstractmethod
+    def curvature(self, theta: FloatArray) -> FloatArray:
+        """Psi''(theta)."""
 
     @abstractmethod
     def mean_at(self, theta: FloatArray) -> FloatArray:
@@ -36,24 +43,23 @@ class _ByMode(Conjugate):
 
     def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
         theta = self.theta_at(chi / nu)
-        return theta, self.partition(theta)[0]
+        return theta, self.psi(theta)
 
     def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         theta = self.theta_at(chi / nu)
-        value, curvature = self.partition(theta)
-        return chi * theta - nu * value + 0.5 * np.log(2.0 * np.pi / (nu * curvature))
+        width = 0.5 * np.log(2.0 * np.pi / (nu * self.curvature(theta)))
+        return chi * theta - nu * self.psi(theta) + width
 
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         """By the delta method: the exact one may be infinite, as the exact mean may."""
-        return self.partition(self.theta_at(chi / nu))[1] / nu
+        return self.curvature(self.theta_at(chi / nu)) / nu
 
     def log_predictive(
         self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
     ) -> FloatArray:
         theta, weight = self._around_mode(chi, nu)
-        value = self.partition(theta)[0]
         total = np.asarray(-np.inf)
-        for t, v, w in zip(theta, value, weight, strict=True):
+        for t, v, w in zip(theta, self.psi(theta), weight, strict=True):
             total = np.logaddexp(total, np.log(np.maximum(w, 1e-300)) + y * t - kappa * v)
         return total
 
@@ -64,9 +70,9 @@ class _ByMode(Conjugate):
     def _around_mode(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gauss-Hermite nodes of theta (first axis), with the weights of its exact density."""
         mode = self.theta_at(chi / nu)
-        spread = 1.0 / np.sqrt(nu * self.partition(mode)[1])
+        spread = 1.0 / np.sqrt(nu * self.curvature(mode))
         theta = self.inside(mode + np.multiply.outer(_HERMITE, spread))
-        log_weight = chi * theta - nu * self.partition(theta)[0]
+        log_weight = chi * theta - nu * self.psi(theta)
         shape = (-1, *(1,) * np.ndim(mode))
         log_weight += (np.log(_HERMITE_WEIGHTS) + 0.5 * np.square(_HERMITE)).reshape(shape)
         weight = np.exp(log_weight - log_weight.max(axis=0))
@@ -78,7 +84,7 @@ class _ByMode(Conjugate):
 
     def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
         theta = self.theta_at(chi / nu)
-        spread = 1.0 / np.sqrt(nu * self.partition(theta)[1])
+        spread = 1.0 / np.sqrt(nu * self.curvature(theta))
         drawn = theta + spread * rng.standard_normal(np.shape(theta))
         return self.mean_at(self.inside(drawn))
 
@@ -93,10 +99,12 @@ class TruncatedPoissonMode(_ByMode):
         rate = np.exp(theta)
         return rate / -np.expm1(-rate)
 
-    def partition(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        rate = np.exp(theta)
-        mean = rate / -np.expm1(-rate)
-        return log_expm1(rate), np.maximum(mean * (1.0 + rate - mean), 1e-300)
+    def psi(self, theta: FloatArray) -> FloatArray:
+        return log_expm1(np.exp(theta))
+
+    def curvature(self, theta: FloatArray) -> FloatArray:
+        mean = self.mean_at(theta)
+        return np.maximum(mean * (1.0 + np.exp(theta) - mean), 1e-300)
 
 
 class LogarithmicMode(_ByMode):
@@ -111,45 +119,67 @@ class LogarithmicMode(_ByMode):
     def inside(self, theta: FloatArray) -> FloatArray:
         return np.minimum(theta, -1e-6)
 
-    def partition(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def psi(self, theta: FloatArray) -> FloatArray:
+        return np.log(-log1mexp(theta))
+
+    def curvature(self, theta: FloatArray) -> FloatArray:
         mean = self.mean_at(theta)
         odds = np.exp(theta - log1mexp(theta))
-        return np.log(-log1mexp(theta)), np.maximum(mean * (1.0 + odds - mean), 1e-300)
+        return np.maximum(mean * (1.0 + odds - mean), 1e-300)
 
 
 def truncated_poisson_rate(mean: FloatArray) -> FloatArray:
     """Solve mean = l / (1 - e^-l) for l, elementwise; 1e-9 where the mean is 1."""
     mean = np.asarray(mean, dtype=np.float64)
-    rate = np.clip(2.0 * (mean - 1.0), 1e-9, mean)
-    for _ in range(50):  # Newton on a convex function, from above
-        value = rate / -np.expm1(-rate)
-        slope = np.where(rate < 1e-4, 0.5 + rate / 6.0, (value / rate) * (1.0 + rate - value))
-        new = np.maximum(rate - (value - mean) / slope, 1e-9)
-        if np.all(np.abs(new - rate) <= 1e-15 * rate):
-            break
-        rate = new
-    return rate
+    spline, low, high = _truncated_poisson_inverse()
+    log_mean = np.log(np.maximum(mean, 1.0))
+    with np.errstate(divide="ignore"):
+        rate = np.exp(spline(np.clip(np.log(log_mean), low, high)))
+    return np.where(mean < _NO_TRUNCATION, rate, mean)
 
 
 def logarithmic_probability(mean: FloatArray) -> FloatArray:
-    """Solve mean = -p / ((1 - p) log(1 - p)) for p, elementwise, inside [1e-9, 1 - 1e-15].
+    """Solve mean = -p / ((1 - p) log(1 - p)) for p, elementwise, inside [1e-9, 1 - 1e-15]."""
+    spline, low, high = _logarithmic_inverse()
+    log_mean = np.log(np.maximum(np.asarray(mean, dtype=np.float64), 1.0))
+    with np.errstate(divide="ignore"):
+        return special.expit(spline(np.clip(np.log(log_mean), low, high)))
 
-    With t = logit p the log of the right side is t - log log(1 + e^t), which rises with t: Newton's
-    steps, halving the bracket instead where one would leave it.
-    """
-    target = np.log(np.maximum(np.asarray(mean, dtype=np.float64), 1.0))
-    low, high = np.full_like(target, special.logit(1e-9)), np.full_like(target, 34.0)
-    t = np.clip(np.log(np.expm1(2.0 * np.minimum(target, 1.0)) + 1e-12) + target, low, high)
-    for _ in range(60):
-        soft = np.logaddexp(0.0, t)
-        excess = t - np.log(soft) - target
-        low, high = np.where(excess < 0, t, low), np.where(excess < 0, high, t)
-        slope = np.where(t < -6.0, 0.5 * np.exp(t), 1.0 - special.expit(t) / soft)
-        new = t - excess / np.maximum(slope, 1e-300)
-        new = np.where((new > low) & (new < high), new, 0.5 * (low + high))
-        # Near p = 0 the excess itself is known to a rounding error only.
-        settled = (np.abs(new - t) <= 1e-14 * np.abs(t)) | (np.abs(excess) <= 1e-15 * np.abs(t))
-        if np.all(settled):
-            break
-        t = np.where(settled, t, new)
-    return special.expit(t)
+
+_NO_TRUNCATION = 50.0
+"""A Poisson variable with this mean is never 0, to the last bit."""
+
+Inverse = tuple[Callable[[FloatArray], FloatArray], float, float]
+"""A function of log log mean, and where its table begins and ends."""
+
+
+@cache
+def _truncated_poisson_inverse() -> Inverse:
+    """Log l from the mean l / (1 - e^-l), whose log is l/2 - l^2/24 + ... near 0."""
+    log_rate = np.linspace(np.log(1e-9), np.log(_NO_TRUNCATION), _TABULATED)
+    rate = np.exp(log_rate)
+    small = rate < 1e-3
+    zero = -np.expm1(-rate)
+    log_mean = np.where(small, rate * (0.5 - rate / 24.0), np.log(rate / zero))
+    slope = np.where(small, rate * (0.5 - rate / 12.0), 1.0 - rate * np.exp(-rate) / zero)
+    return _inverse(log_rate, log_mean, slope)
+
+
+@cache
+def _logarithmic_inverse() -> Inverse:
+    """Logit p = t from the mean, whose log is t - log log(1 + e^t), near 0 that of e^t / 2."""
+    t = np.linspace(special.logit(1e-9), 34.0, _TABULATED)
+    odds, soft = np.exp(t), np.logaddexp(0.0, t)
+    small = t < -12.0
+    log_mean = np.where(small, odds * (0.5 - odds * 5.0 / 24.0), t - np.log(soft))
+    slope = np.where(small, odds * (0.5 - odds * 5.0 / 12.0), 1.0 - special.expit(t) / soft)
+    return _inverse(t, log_mean, slope)
+
+
+def _inverse(parameter: FloatArray, log_mean: FloatArray, slope: FloatArray) -> Inverse:
+    """The parameter as a spline of log log mean; ``slope`` is d log_mean / d parameter."""
+    from scipy.interpolate import CubicHermiteSpline  # not needed to import hcpf
+
+    place = np.log(log_mean)
+    spline = CubicHermiteSpline(place, parameter, log_mean / slope)
+    return spline, float(place[0]), float(place[-1])

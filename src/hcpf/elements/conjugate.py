@@ -358,7 +358,8 @@ def _truncated(chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray,
     """
     root = np.sqrt(chi)
     z = nu / root
-    first = z * special.ndtr(z) + _phi(z)
-    second = z * first + special.ndtr(z)
+    zeroth = special.ndtr(z)
+    first = z * zeroth + _phi(z)
+    second = z * first + zeroth
     third = z * second + 2.0 * first
     return np.log(first), second / first / root, third / first / chi

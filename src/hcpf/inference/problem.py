@@ -14,6 +14,8 @@ from hcpf.inference.local import LocalStep, local_step
 
 BLOCKS = 128
 """Fixed blocks of rows: the unit of parallel work, whatever the number of threads."""
+_COLUMN_SUMS = 4
+"""Blocks of rows that each sum the values of all columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +58,7 @@ class Values:
 
     def by_item(self, weight: FloatArray | None = None) -> FloatArray:
         """Sum of each item's values, each times the weight of its user (a row of the problem)."""
-        if weight is None:
-            return self._by_item
-        if self.order is not None:
-            weight, ordered = np.empty(len(weight)), weight
-            weight[self.order] = ordered
-        return np.asarray(self.matrix.T @ weight, dtype=np.float64)
+        return self._by_item if weight is None else self._weigh_columns(weight)
 
     @cached_property
     def _by_user(self) -> FloatArray:
@@ -69,7 +66,7 @@ class Values:
 
     @cached_property
     def _by_item(self) -> FloatArray:
-        return np.asarray(self.matrix.T @ np.ones(self.matrix.shape[0]), dtype=np.float64)
+        return self._weigh_columns(np.ones(self.matrix.shape[0]))
 
     @cached_property
     def _ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -81,10 +78,24 @@ class Values:
     def _weigh(self, weight: FloatArray, rows: slice) -> FloatArray:
         start, stop = (end[rows] for end in self._ends)
         out = np.empty(len(start))
-        index = np.require(self.matrix.indices, np.int32, ["C", "W"])
-        values = np.require(self.matrix.data, None, ["C", "W"])
-        kernels.weigh_values(start, stop, index, values, weight, out)
+        kernels.weigh_values(start, stop, *self._arrays, weight, out)
         return out
+
+    def _weigh_columns(self, weight: FloatArray) -> FloatArray:
+        start, stop = self._ends
+        # As many entries in each block, and as many blocks whatever the number of threads.
+        ends = np.cumsum(stop - start)
+        inner = np.searchsorted(ends, np.arange(1, _COLUMN_SUMS) * (self.matrix.nnz / _COLUMN_SUMS))
+        blocks = np.concatenate([[0], inner, [len(start)]]).astype(np.int64)
+        out = np.zeros((_COLUMN_SUMS, self.matrix.shape[1]))
+        kernels.weigh_columns(blocks, start, stop, *self._arrays, weight, out)
+        return out.sum(axis=0)
+
+    @cached_property
+    def _arrays(self) -> tuple[NDArray[np.int32], FloatArray]:
+        """Columns and values as the kernels want them."""
+        index = np.require(self.matrix.indices, np.int32, ["C", "W"])
+        return index, np.require(self.matrix.data, None, ["C", "W"])
 
 
 @dataclass(frozen=True, eq=False)

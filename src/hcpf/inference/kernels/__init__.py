@@ -10,7 +10,14 @@ where even that dot product underflows, the entry is redone by log-sum-exp.
 """
 
 from hcpf.inference.kernels.bound import pair_rates, pattern_rate, side_bound, sum_log_z
-from hcpf.inference.kernels.rows import advance, scale_rows, transpose, update_rows, weigh_values
+from hcpf.inference.kernels.rows import (
+    advance,
+    scale_rows,
+    transpose,
+    update_rows,
+    weigh_columns,
+    weigh_values,
+)
 from hcpf.inference.kernels.tabulate import tabulate
 from hcpf.inference.kernels.topn import best_columns
 from hcpf.inference.kernels.types import (
@@ -49,5 +56,6 @@ __all__ = [
     "tabulate",
     "transpose",
     "update_rows",
+    "weigh_columns",
     "weigh_values",
 ]

@@ -7,9 +7,9 @@ from numba import prange  # pyright: ignore[reportMissingTypeStubs]
 
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.count import mean_count, outside
-from hcpf.inference.kernels.scalars import fast_exp, geometric_mean, log_mean
+from hcpf.inference.kernels.scalars import geometric_mean, log_mean
 from hcpf.inference.kernels.types import TINY_DOT
-from hcpf.inference.kernels.vector import add_four, dot_four
+from hcpf.inference.kernels.vector import add_four, dot_four, exp_four
 
 f4 = np.float32
 _SPAN = 32
@@ -62,13 +62,6 @@ def element_shift(rows, cols, local, u, i):
     return shift + local.cross * float(rows.cross[u]) * float(cols.cross[i])
 
 
-@kernel(forceinline=True, fastmath=FAST)
-def _crossed(d, cross):
-    """A dot product times e^cross; infinite, to be redone slowly, where float32 might overflow."""
-    factor = fast_exp(min(cross, f4(80.0)))
-    return d * factor if cross < f4(80.0) else f4(np.inf)
-
-
 @kernel()
 def _slow_row(entries, rows, cols, local, u, total, count):
     """The sums of E[n] phi_k over a whole row, each entry summed over n directly.
@@ -98,10 +91,11 @@ def _accumulate(entries, rows, cols, local, first, last, acc, totals, counts, sl
     """
     index, coordinate = entries.index, entries.coordinate
     starts, stops = entries.start, entries.stop
-    g, h, scale, row_scales, row_crosses = rows.g, cols.g, cols.multiplier, rows.multiplier, rows.cross
+    g, row_scales, row_crosses = rows.g, rows.multiplier, rows.cross
+    h, scale, cross = cols.g, cols.multiplier, cols.cross
     mode, code, low, high = local.mode, local.first_code, local.x_low, local.x_high
     segments, table = local.mean_table.shape[1], local.mean_table.reshape(-1)
-    cross, cross_factor, is_crossed = cols.cross, f4(local.cross), local.cross != 0.0
+    cross_factor, is_crossed = f4(local.cross), local.cross != 0.0
     size, end = totals.shape[1], len(index) - 1
     for u in range(first, last):
         row_scale, row_cross = row_scales[u], cross_factor * row_crosses[u]
@@ -134,10 +128,14 @@ def _accumulate(entries, rows, cols, local, first, last, acc, totals, counts, sl
             x2 = d2 * (row_scale * scale[i2])
             x3 = d3 * (row_scale * scale[i3])
             if is_crossed:
-                x0 = _crossed(x0, row_cross * cross[i0])
-                x1 = _crossed(x1, row_cross * cross[i1])
-                x2 = _crossed(x2, row_cross * cross[i2])
-                x3 = _crossed(x3, row_cross * cross[i3])
+                # What float32 might not hold is infinite, so that the row is redone slowly.
+                c0, c1, c2, c3 = cross[i0], cross[i1], cross[i2], cross[i3]
+                t0, t1, t2, t3 = row_cross * c0, row_cross * c1, row_cross * c2, row_cross * c3
+                f0, f1, f2, f3 = exp_four((t0, t1, t2, t3))
+                x0 = x0 * f0 if t0 < f4(80.0) else f4(np.inf)
+                x1 = x1 * f1 if t1 < f4(80.0) else f4(np.inf)
+                x2 = x2 * f2 if t2 < f4(80.0) else f4(np.inf)
+                x3 = x3 * f3 if t3 < f4(80.0) else f4(np.inf)
             m0 = mean_count(mode, code, low, high, segments, table, x0, y0)
             m1 = mean_count(mode, code, low, high, segments, table, x1, y1)
             m2 = mean_count(mode, code, low, high, segments, table, x2, y2)
@@ -183,14 +181,23 @@ def transpose(rows, place, index, coordinate):
             place[i] += 1
 
 
-@kernel()
+@kernel(parallel=True)
 def weigh_values(start, stop, index, values, weight, out):
     """Per row: the sum of its values, each times the weight of its column."""
-    for u in range(len(start)):
+    for u in prange(len(start)):
         total = 0.0
         for e in range(start[u], stop[u]):
             total += values[e] * weight[index[e]]
         out[u] = total
+
+
+@kernel(parallel=True)
+def weigh_columns(blocks, start, stop, index, values, weight, out):
+    """Per block of rows and column: the sum of the values, each times the weight of its row."""
+    for block in prange(blocks.shape[0] - 1):
+        for u in range(blocks[block], blocks[block + 1]):
+            for e in range(start[u], stop[u]):
+                out[block, index[e]] += values[e] * weight[u]
 
 
 @kernel()

@@ -8,20 +8,29 @@ from hcpf.inference.jit import FAST, kernel
 
 f4 = np.float32
 
+LOG2_E = 1.44269504
+LOG_2_HIGH, LOG_2_LOW = 0.693359375, -2.12194440e-4
+"""log 2 in two parts: products with the first, which has few digits, are exact."""
+EXP_SERIES = (
+    1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
+    5.0000001201e-1,
+)  # fmt: skip
+"""e^r, without its first two terms, over r^2, for r from -log(2)/2 to log(2)/2."""
+
 
 @kernel(forceinline=True, fastmath=FAST)
 def fast_exp(x):
     """float32 exp for x <= 88 (0 below -87), written so that it vectorises."""
     holds = x >= f4(-87.0)
     x = max(x, f4(-87.0))
-    n = np.floor(x * f4(1.44269504) + f4(0.5))
-    r = x - n * f4(0.693359375) + n * f4(2.12194440e-4)
-    p = f4(1.9875691500e-4)
-    p = p * r + f4(1.3981999507e-3)
-    p = p * r + f4(8.3334519073e-3)
-    p = p * r + f4(4.1665795894e-2)
-    p = p * r + f4(1.6666665459e-1)
-    p = p * r + f4(5.0000001201e-1)
+    n = np.floor(x * f4(LOG2_E) + f4(0.5))
+    r = x - n * f4(LOG_2_HIGH) - n * f4(LOG_2_LOW)
+    p = f4(EXP_SERIES[0])
+    p = p * r + f4(EXP_SERIES[1])
+    p = p * r + f4(EXP_SERIES[2])
+    p = p * r + f4(EXP_SERIES[3])
+    p = p * r + f4(EXP_SERIES[4])
+    p = p * r + f4(EXP_SERIES[5])
     p = p * r * r + r + f4(1.0)
     power = np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
     return p * power if holds else f4(0.0)

@@ -14,6 +14,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from hcpf.inference.jit import FAST
+from hcpf.inference.kernels.scalars import EXP_SERIES, LOG2_E, LOG_2_HIGH, LOG_2_LOW
 
 LANES = 16
 """float32 values in a vector, and in a cache line."""
@@ -103,6 +104,45 @@ def bicubic(typing_context, table, position, t, s):
         return value
 
     return types.float32(table, types.intp, types.float32, types.float32), generate
+
+
+@intrinsic
+def exp_four(typing_context, values):
+    """Exponentials of four values from -87 to 80; those beyond count as if they were there.
+
+    2^n e^r with r within log(2)/2 of 0, and e^r by the polynomial of ``scalars.fast_exp``.
+    """
+
+    def generate(context, builder, signature, arguments):
+        values = cgutils.unpack_tuple(builder, arguments[0], 4)
+        x = ir.Constant(_QUAD, ir.Undefined)
+        for lane, value in enumerate(values):
+            x = builder.insert_element(x, value, _INT32(lane))
+        x = _call(builder, "llvm.minnum", _call(builder, "llvm.maxnum", x, _all(-87.0)), _all(80.0))
+        n = _call(builder, "llvm.floor", _multiply_add(builder, x, _all(LOG2_E), _all(0.5)))
+        r = _multiply_add(builder, n, _all(-LOG_2_HIGH), x)
+        r = _multiply_add(builder, n, _all(-LOG_2_LOW), r)
+        p = _all(EXP_SERIES[0])
+        for coefficient in (*EXP_SERIES[1:], 1.0, 1.0):
+            p = _multiply_add(builder, p, r, _all(coefficient))
+        integers = ir.VectorType(_INT32, 4)
+        power = builder.add(builder.fptosi(n, integers), ir.Constant(integers, [127] * 4))
+        power = builder.bitcast(builder.shl(power, ir.Constant(integers, [23] * 4)), _QUAD)
+        result = builder.fmul(p, power)
+        lanes = [builder.extract_element(result, _INT32(lane)) for lane in range(4)]
+        return context.make_tuple(builder, signature.return_type, lanes)
+
+    return _FOUR_VALUES(_FOUR_VALUES), generate
+
+
+def _all(value: float) -> Any:
+    return ir.Constant(_QUAD, [float(np.float32(value))] * 4)
+
+
+def _call(builder: Any, name: str, *arguments: Any) -> Any:
+    kind = ir.FunctionType(_QUAD, [_QUAD] * len(arguments))
+    function = cgutils.get_or_insert_function(builder.module, kind, f"{name}.v4f32")
+    return builder.call(function, arguments)
 
 
 def _matrix(context: Any, builder: Any, kind: Any, value: Any) -> Any:
