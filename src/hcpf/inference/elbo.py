@@ -50,6 +50,8 @@ def expected_total(state: State, problem: Problem) -> float:
         total = float(state.user_sums @ state.item_sums)
     if pattern.sign != 0.0:
         parts = np.zeros(len(problem.users.blocks) - 1)
-        kernels.pattern_rate(pattern, state.users, state.items, problem.users.blocks, parts)
+        kernels.pattern_rate(
+            *pattern[:3], state.users.mean, state.items.mean, problem.users.blocks, parts
+        )
         total += pattern.sign * float(parts.sum())
     return total

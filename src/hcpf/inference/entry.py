@@ -76,7 +76,7 @@ def entry_pass(
     _recall(memory, "item", state.items)
     state.user_sums = state.users.mean.sum(axis=0, dtype=np.float64)
     state.item_sums = state.items.mean.sum(axis=0, dtype=np.float64)
-    rescale(state, problem)
+    rescale(state)
     if state.varying is not None:
         _learn_theta(state, problem, priors, fit_prior)
         _recall(memory, "user", state.users)

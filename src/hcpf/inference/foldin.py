@@ -58,7 +58,7 @@ def fold_in(
     varying = _varying(element, prior_of_theta, fixed.groups, matrix.shape[0])
     if varying is not None:
         varying.set_shifts(cols, element, users=False)
-    kernels.scale_rows(cols, problem.items.blocks)
+    kernels.scale_rows(cols)
     col_sums = fixed.mean_.sum(axis=0, dtype=np.float64)
     prior = side_prior(priors, size, users, scale=weight)
     rows = empty_factors(problem.users.size, size)
@@ -140,4 +140,4 @@ def _even_start(
     level = col_sums if problem.train_on != "observed" else np.ones(size)
     rows.mean[:] = rows.a / (1.0 + level)
     rows.activity_b[:] = prior.activity_rate + rows.mean.sum(axis=1, dtype=np.float64)
-    kernels.scale_rows(rows, row_blocks(problem.users.entries))
+    kernels.scale_rows(rows)

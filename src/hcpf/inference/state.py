@@ -136,7 +136,7 @@ def _begin(users: Factors, items: Factors, problem: Problem, varying: Varying | 
         varying,
     )
     set_shifts(state, problem)
-    rescale(state, problem)
+    rescale(state)
     return state
 
 
@@ -165,10 +165,10 @@ def _fill(
     factors.activity_b[:] = prior.activity_rate + factors.mean.sum(axis=1, dtype=np.float64)
 
 
-def rescale(state: State, problem: Problem) -> None:
+def rescale(state: State) -> None:
     """Recompute what the kernels derive from shapes, means and shifts."""
-    kernels.scale_rows(state.users, problem.users.blocks)
-    kernels.scale_rows(state.items, problem.items.blocks)
+    kernels.scale_rows(state.users)
+    kernels.scale_rows(state.items)
 
 
 def set_shifts(state: State, problem: Problem) -> None:

@@ -116,17 +116,17 @@ def side_bound(rows, prior, activity_shape, blocks, sums):
 
 
 @kernel(parallel=True, fastmath=FAST)
-def pattern_rate(pattern, rows, cols, blocks, sums):
+def pattern_rate(start, stop, index, row_mean, col_mean, blocks, sums):
     """Per block: the sum of E[s_u] . E[v_i] over the pairs of a pattern."""
-    size = rows.a.shape[1]
+    size = row_mean.shape[1]
     for block in prange(blocks.shape[0] - 1):
         total = 0.0
         for u in range(blocks[block], blocks[block + 1]):
-            for e in range(pattern.start[u], pattern.stop[u]):
-                i = pattern.index[e]
+            for e in range(start[u], stop[u]):
+                i = index[e]
                 dot = f4(0.0)
                 for k in range(size):
-                    dot += rows.mean[u, k] * cols.mean[i, k]
+                    dot += row_mean[u, k] * col_mean[i, k]
                 total += dot
         sums[block] = total
 

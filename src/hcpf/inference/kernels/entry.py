@@ -42,14 +42,15 @@ def _expected_count(local, rate, shift, y):
 def _draw(entries, owner, excluded, n_items, share, rng):
     """Draw an observed pair with probability ``share``, else a missing one, uniform among each.
 
-    With the share that they have in the grid that is a uniform draw from the grid.
+    With the share that they have in the grid that is a uniform draw from the grid. (A generator's
+    ``integers`` would take seconds to compile.)
     """
     if rng.random() < share:
-        e = rng.integers(0, len(entries.index))
+        e = int(rng.random() * len(entries.index))
         return owner[e], np.int64(entries.index[e]), e
     while True:
-        u = rng.integers(0, len(entries.start))
-        i = rng.integers(0, n_items)
+        u = int(rng.random() * len(entries.start))
+        i = int(rng.random() * n_items)
         if _find(entries, u, i) < 0 and _find(excluded, u, i) < 0:
             return u, i, np.int64(-1)
 

@@ -273,14 +273,13 @@ def _scale_small_row(rows, u):
     return log_scale
 
 
-@kernel(parallel=True)
-def scale_rows(rows, blocks):
+@kernel()
+def scale_rows(rows):
     """Recompute g, log_scale and multiplier of all rows from a, mean and shift."""
     a, mean = rows.a.reshape(-1), rows.mean.reshape(-1)
-    for block in prange(blocks.shape[0] - 1):
-        work = np.empty((_SPAN, rows.a.shape[1]), np.float32)
-        for first in range(blocks[block], blocks[block + 1], _SPAN):
-            _scale_span(rows, a, mean, work, first, min(first + _SPAN, blocks[block + 1]))
+    work = np.empty((_SPAN, rows.a.shape[1]), np.float32)
+    for first in range(0, len(rows.a), _SPAN):
+        _scale_span(rows, a, mean, work, first, min(first + _SPAN, len(rows.a)))
 
 
 @kernel(fastmath=FAST)
