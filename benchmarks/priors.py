@@ -1,33 +1,25 @@
 """Compare priors (and averages of several fits) on real data: held-out likelihood and AUC.
 
-Every data set is a parquet file ``NAME/NAME.parquet`` with columns user, item, value in the folder
-given. Run from the repository root:
+The last table asks whether the shapes should be learned: it compares the fixed default with the
+shapes that the validation pairs, or the bound, would choose for each data set.
 
     .venv-bench/bin/python benchmarks/priors.py FOLDER --json priors.json
 """
 
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
-from scipy import sparse
 
 import common
+import sets
 from hcpf import HCPF, Interactions, Priors
 from hcpf.evaluate import ranking, scores, split
 from hcpf.inference.recipes import likeliest_element
 from hcpf.priors import expected_count
 
+DEFAULT = "0.3/1"
 SHAPES = ((0.1, 1.0), (0.3, 0.3), (0.3, 1.0), (0.3, 5.0), (1.0, 1.0), (1.0, 5.0))
-
-
-def read(path: Path) -> Interactions:
-    """A data set of the folder as Interactions."""
-    table = pq.read_table(path)
-    user, item, value = (table[name].to_numpy() for name in ("user", "item", "value"))
-    return Interactions.from_matrix(sparse.coo_array((value.astype(float), (user, item))))
 
 
 def settings(density: float, components: int) -> dict[str, dict[str, Any]]:
@@ -56,6 +48,9 @@ def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
         found = scores(model, parts)
         row = {"data": name, "element": element.acronym, "priors": label, "seconds": seconds}
         row["passes"] = model.n_iter_
+        row["elbo"] = model.history_[-1].elbo
+        on_validation = scores(model, parts, on=parts.validation).log_likelihood
+        row["validation"] = on_validation.value if on_validation else float("nan")
         for key in ("log_likelihood", "auc", "conditional_nonmissing"):
             row[key] = found[key].value
         row["ndcg"] = ranking(model, parts, k=20).ndcg.value
@@ -68,24 +63,11 @@ def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Compare on all data sets of the folder, or on those named."""
-    arguments = common.parser(__doc__)
-    arguments.add_argument("folder", type=Path)
-    arguments.add_argument("--only", nargs="*", help="names of data sets")
-    arguments.add_argument("--components", type=int, default=50)
-    arguments.add_argument("--most", type=int, default=2_000_000, help="skip larger data sets")
-    args = arguments.parse_args()
+    args = sets.parser(__doc__).parse_args()
     header = common.start("priors", str(args.folder))
     rows: list[dict[str, Any]] = []
-    for path in sorted(args.folder.glob("*/*.parquet")):
-        if path.stem != path.parent.name or (args.only and path.stem not in args.only):
-            continue
-        if "value" not in pq.read_schema(path).names:
-            continue
-        data = read(path)
-        if data.n_observed > args.most:
-            continue
-        rows += compare(path.stem, data, args)
-        print(f"{path.stem}: done", flush=True)
+    for name, data in sets.each(args):
+        rows += compare(name, data, args)
     common.table(
         rows,
         {
@@ -95,6 +77,7 @@ def main() -> None:
         },
     )  # fmt: skip
     ranks(rows)
+    learned(rows)
     common.finish(header, {"rows": rows}, args.json)
 
 
@@ -125,6 +108,23 @@ def ranks(rows: list[dict[str, Any]]) -> None:
     columns = {"priors": "", "best likelihood": "d", "likelihood gap %": ".3f"}
     columns |= {"best auc": "d", "auc gap %": ".3f", "best ndcg": "d", "ndcg gap %": ".3f"}
     common.table(summary, columns)
+
+
+def learned(rows: list[dict[str, Any]]) -> None:
+    """Print the likelihood of the default, and of the shapes that the data would choose."""
+    found: list[dict[str, Any]] = []
+    for name in dict.fromkeys(row["data"] for row in rows):
+        grid = [row for row in rows if row["data"] == name and "/" in row["priors"]]
+        line: dict[str, Any] = {"data": name}
+        default = next(row for row in grid if row["priors"] == DEFAULT)
+        line["default"] = default["log_likelihood"]
+        for label, key in (("by validation", "validation"), ("by bound", "elbo")):
+            chosen = max(grid, key=lambda row: row[key])
+            line[label] = chosen["priors"]
+            line["gain " + label] = chosen["log_likelihood"] - default["log_likelihood"]
+        found.append(line)
+    columns = {"data": "", "default": ".4f", "by validation": "", "gain by validation": "+.4f"}
+    common.table(found, columns | {"by bound": "", "gain by bound": "+.4f"})
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ favours it) counts; ours with its defaults. Data: parquet files of user, item, v
 
 import itertools
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 import common
+import sets
 from hcpf import HCPF, Interactions
 from hcpf.evaluate import Popularity, ranking, split
 from hcpf.recommendations import Recommendations
@@ -91,10 +91,7 @@ def contest(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = common.parser(__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", nargs="*", default=["ml1m", "gowalla_binary", "anime_30pct"])
-    parser.add_argument("-K", "--components", type=int, default=50)
+    parser = sets.parser(__doc__, ("ml1m", "gowalla_binary", "anime_30pct"))
     parser.add_argument("-k", type=int, default=20)
     parser.add_argument("--fits", type=int, nargs="*", default=[1, 3])
     parser.add_argument("--train-on", default="full")
@@ -102,9 +99,7 @@ def main() -> None:
     args = parser.parse_args()
     header = common.start("Ranking quality", f"{', '.join(args.only)}, K = {args.components}")
     rows: list[dict[str, Any]] = []
-    for name in args.only:
-        path = args.folder / name / f"{name}.parquet"
-        data = Interactions.read(path, user="user", item="item", response="value", progress=False)
+    for name, data in sets.each(args):
         rows += contest(name, data, args)
     columns = {"data": "", "model": "", "ndcg": ".4f", "recall": ".4f", "map": ".4f"}
     common.table(rows, {**columns, "seconds": ".1f"})

@@ -1,21 +1,19 @@
 """What a theta by item, by user or by both gains over a shared one, on real data.
 
-Every data set is a parquet file ``NAME/NAME.parquet`` with columns user, item, value in the folder
-given. The element is the one that element="auto" would take, or those named. Run from the root:
+The element is the one that element="auto" would take, or those named. Run from the root:
 
     .venv-bench/bin/python benchmarks/varying.py FOLDER --only ml1m steam_hours
 """
 
 import time
-from pathlib import Path
 from typing import Any
 
 import common
-from hcpf import HCPF, elements
+import sets
+from hcpf import HCPF, Interactions, elements
 from hcpf.errors import EstimationError
 from hcpf.evaluate import scores, split
 from hcpf.inference.recipes import candidate_elements
-from priors import read
 
 MODES = (None, "item", "user", "both")
 SETS = (
@@ -24,9 +22,9 @@ SETS = (
 )  # fmt: skip
 
 
-def compare(name: str, args: Any) -> list[dict[str, Any]]:
+def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
     """Fit one data set with every element, shared and varying."""
-    parts = split(read(args.folder / name / f"{name}.parquet"), random_state=args.seed)
+    parts = split(data, random_state=args.seed)
     kinds = [elements.get(kind) for kind in args.elements or ()]
     kinds = kinds or [type(candidate_elements(parts.train.values)[0])]
     rows: list[dict[str, Any]] = []
@@ -76,15 +74,12 @@ def fit(element: elements.Element, parts: Any, args: Any) -> dict[str, Any]:
 
 def main() -> None:
     """Compare on the data sets named."""
-    arguments = common.parser(__doc__)
-    arguments.add_argument("folder", type=Path)
-    arguments.add_argument("--only", nargs="*", default=SETS, help="names of data sets")
-    arguments.add_argument("--elements", nargs="*", help="names of elements")
-    arguments.add_argument("--components", type=int, default=50)
-    arguments.add_argument("--fits", type=int, default=3)
-    args = arguments.parse_args()
+    parser = sets.parser(__doc__, SETS)
+    parser.add_argument("--elements", nargs="*", help="names of elements")
+    parser.add_argument("--fits", type=int, default=3)
+    args = parser.parse_args()
     header = common.start("Varying elements", ", ".join(args.only))
-    rows = [row for name in args.only for row in compare(name, args)]
+    rows = [row for name, data in sets.each(args) for row in compare(name, data, args)]
     common.table(rows, COLUMNS)
     common.finish(header, {"rows": rows}, args.json)
 

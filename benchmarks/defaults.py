@@ -1,0 +1,109 @@
+"""The default settings against popularity and the paper's priors, and what "auto" chooses.
+
+With ``--elements`` every applicable element, shared and varying, is fitted too (one fit
+each): the regret is how much more likely an observed test value, as such, is under the best of them
+than under the choice of "auto", in nats.
+
+    .venv-bench/bin/python benchmarks/defaults.py FOLDER --least 10_000
+"""
+
+import time
+from typing import Any
+
+import common
+import sets
+from hcpf import HCPF, Interactions
+from hcpf.elements import Element
+from hcpf.evaluate import Popularity, Scores, scores, split
+from hcpf.inference.recipes import candidate_elements, ways_to_vary
+
+COLUMNS = {
+    "data": "", "model": "", "element": "", "L": ".3f", "AUC": ".4f", "conditional": ".4f",
+    "seconds": ".1f", "better": "",
+}  # fmt: skip
+REGRETS = {"data": "", "auto": "", "best": "", "regret": ".4f"}
+
+
+def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
+    """Popularity, the paper's priors and the defaults on one data set."""
+    parts = split(data, random_state=args.seed)
+    default = HCPF(args.components, random_state=args.seed, progress=False)
+    paper = HCPF(args.components, random_state=args.seed, progress=False, priors="paper")
+    rows = [fit("default", default, parts)]
+    paper.element = default.element_
+    rows += [fit("paper's priors", paper, parts), fit("popularity", Popularity(), parts)]
+    for row in rows:
+        row["data"] = name
+    mine = rows[0]
+    for other in rows[1:]:
+        other["better"] = "yes" if mine["L"] > other["L"] and mine["AUC"] > other["AUC"] else "NO"
+    common.table(rows, COLUMNS)
+    return rows
+
+
+def fit(label: str, model: Any, parts: Any) -> dict[str, Any]:
+    """Fit and score one model."""
+    begin = time.perf_counter()
+    model.fit(parts.train, exclude=parts.exclude)
+    seconds = time.perf_counter() - begin
+    found = scores(model, parts)
+    return {
+        "model": label,
+        "element": named(model.element_),
+        "seconds": seconds,
+        "L": value(found, "log_likelihood"),
+        "AUC": value(found, "auc"),
+        "conditional": value(found, "conditional_nonmissing"),
+    }
+
+
+def value(found: Scores, name: str) -> float:
+    """A score, or NaN where it does not apply."""
+    score = found[name]
+    return float("nan") if score is None else score.value
+
+
+def named(element: Element) -> str:
+    """Such as "GA by item"."""
+    return element.acronym + (f" by {element.per}" if element.per else "")
+
+
+def regret(name: str, data: Interactions, args: Any) -> dict[str, Any]:
+    """How far the choice of "auto" is behind the best element."""
+    parts = split(data, random_state=args.seed)
+    found: dict[str, float] = {}
+
+    def add(element: Element | str) -> str:
+        model = HCPF(
+            args.components, element=element, n_fits=1, random_state=args.seed, progress=False
+        )
+        row = fit("", model, parts)
+        found.setdefault(row["element"], row["conditional"])
+        return str(row["element"])
+
+    chosen = add("auto")
+    for element in candidate_elements(parts.train.values):
+        for per in (None, *ways_to_vary(element)):
+            kind = type(element)(per=per)
+            if named(kind) not in found:
+                add(kind)
+    print({kind: round(score, 4) for kind, score in found.items()}, flush=True)
+    best = max(found, key=lambda name: found[name])
+    return {"data": name, "auto": chosen, "best": best, "regret": found[best] - found[chosen]}
+
+
+def main() -> None:
+    """Compare on all data sets of the folder, or on those named."""
+    parser = sets.parser(__doc__)
+    parser.add_argument("--elements", action="store_true", help="the regret of auto instead")
+    args = parser.parse_args()
+    header = common.start("Defaults", str(args.folder))
+    rows: list[dict[str, Any]] = []
+    for name, data in sets.each(args):
+        rows += [regret(name, data, args)] if args.elements else compare(name, data, args)
+    common.table(rows, REGRETS if args.elements else COLUMNS)
+    common.finish(header, {"rows": rows}, args.json)
+
+
+if __name__ == "__main__":
+    main()
