@@ -21,6 +21,7 @@ demo: setup
 	$(BIN)/hcpf info demo/model --names retail
 	$(BIN)/hcpf recommend demo/model 12347 12352 17850 -n 5 --names retail
 	$(BIN)/hcpf report demo/model -o demo/report.html --names retail --overwrite
+	@echo "Open demo/report.html in a browser; then try a table of your own: $(BIN)/hcpf info YOUR.csv"
 
 test: setup
 	$(BIN)/python -m pytest -n 2

@@ -119,7 +119,7 @@ def test_wrong_options(fails, sales, tmp_path, options, message):
         ("missing.csv", None, "there is no such file"),
         ("a.xlsx", "x", "the ending is none of"),
         ("empty.csv", "", "Empty"),
-        ("text.csv", "user,item,rating\nann,tea,high\n", "cannot be read"),
+        ("text.csv", "user,item,rating\nann,tea,high\n", "the response 'high' is no number"),
         ("bad.parquet", "no parquet", "cannot be read"),
         ("bad.arrow", "no arrow", "cannot be read"),
         ("one.csv", "user\nann\n", "pass --item COLUMN"),

@@ -112,16 +112,16 @@ def test_typed_text_that_is_not_utf8(refuse, write):
         ("who,what,paid\na,x,1\nb,y\n", "Expected 3 columns, got 2: b,y"),
         ("who,what,paid\na,x,1\nb,y,1,2\n", "Expected 3 columns, got 4: b,y,1,2"),
         ('who,what,paid\na,x,1\n"b,y,2\n', "cannot be read"),
-        ("who,what,paid\na,x,1\nb,y,much\n", "column #2.*'much'"),
-        ('who,what,paid\na,x,"1,5"\n', "column #2.*'1,5'"),
-        ("who,what,paid\na,x,1\nb,y,true\n", "column #2.*'true'"),
-        ("who,what,paid\na,x,1\nb,y,\n", "'paid' has no value in row 1"),
-        ("who,what,paid\na,x,1\nb,y,NaN\n", "'paid' has no value in row 1"),
-        ("who,what,paid\na,x,inf\n", "'paid' has the value inf in row 0"),
-        ("who,what,paid\na,x,1\nb,y,-inf\n", "'paid' has the value -inf in row 1"),
-        ("who,what,paid\na,x,1e999\n", "'paid' has the value inf in row 0"),
-        ("who,what,paid\na,x,1\n,y,1\n", "'who' has no id in row 1"),
-        ("who,what,paid\na,NA,1\n", "'what' has no id in row 0"),
+        ("who,what,paid\na,x,1\nb,y,much\n", "response 'much' is no number"),
+        ('who,what,paid\na,x,"1,5"\n', "response '1,5' is no number"),
+        ("who,what,paid\na,x,1\nb,y,true\n", "response 'true' is no number"),
+        ("who,what,paid\na,x,1\nb,y,\n", "'paid' has no value in row 2"),
+        ("who,what,paid\na,x,1\nb,y,NaN\n", "'paid' has no value in row 2"),
+        ("who,what,paid\na,x,inf\n", "'paid' has the value inf in row 1"),
+        ("who,what,paid\na,x,1\nb,y,-inf\n", "'paid' has the value -inf in row 2"),
+        ("who,what,paid\na,x,1e999\n", "'paid' has the value inf in row 1"),
+        ("who,what,paid\na,x,1\n,y,1\n", "'who' has no id in row 2"),
+        ("who,what,paid\na,NA,1\n", "'what' has no id in row 1"),
     ],
 )
 def test_bad_text(refuse, content, message):
@@ -132,15 +132,15 @@ def test_bad_text(refuse, content, message):
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("who", pa.array(["a", None]), "'who' has no id in row 1"),
-        ("what", pa.array([None, 1]), "'what' has no id in row 0"),
+        ("who", pa.array(["a", None]), "'who' has no id in row 2"),
+        ("what", pa.array([None, 1]), "'what' has no id in row 1"),
         ("who", pa.array([1.5, 2.0]), "'who' holds double"),
         ("who", pa.array([True, False]), "'who' holds bool"),
         ("what", pa.array([[1], [2]]), "'what' holds list"),
         ("what", pa.array([b"a", b"b"]), "'what' holds binary"),
-        ("paid", pa.array([1.0, None]), "'paid' has no value in row 1"),
-        ("paid", pa.array([1.0, np.nan]), "'paid' has the value nan in row 1"),
-        ("paid", pa.array([-np.inf, 1.0]), "'paid' has the value -inf in row 0"),
+        ("paid", pa.array([1.0, None]), "'paid' has no value in row 2"),
+        ("paid", pa.array([1.0, np.nan]), "'paid' has the value nan in row 2"),
+        ("paid", pa.array([-np.inf, 1.0]), "'paid' has the value -inf in row 1"),
         ("paid", pa.array(["1", "2"]), "'paid' holds string"),
     ],
 )
@@ -151,7 +151,7 @@ def test_bad_typed_columns(refuse, ending, column, values, message):
 def test_the_row_is_counted_within_the_file(tmp_path, refuse):
     first = tmp_path / "first.csv"
     first.write_bytes(csv_bytes(ROWS))
-    for bad, message in ((",x,1", "'who' has no id in row 1"), ("c,x,inf", "value inf in row 1")):
+    for bad, message in ((",x,1", "'who' has no id in row 2"), ("c,x,inf", "value inf in row 2")):
         second = tmp_path / "second.csv"
         second.write_text(f"who,what,paid\na,y,1\n{bad}\n")
         with pytest.raises(InputError, match=rf"second\.csv: .*{message}"):

@@ -65,14 +65,14 @@ def build(request):
 
 MIXED = "cannot be read|holds"
 BAD_IDS = {
-    "null": (["a", None], "no id in row 1"),
-    "null at first": ([None, "a"], "no id in row 0"),
-    "nothing but nulls": ([None, None], "no id in row 0"),
-    "null number": ([1, None], "no id in row 1|holds double"),
-    "null UUID": ([uuid.UUID(int=1), None], "no id in row 1"),
-    "NaN in text": (["a", NAN], f"no id in row 1|{MIXED}"),
+    "null": (["a", None], "no id in row 2"),
+    "null at first": ([None, "a"], "no id in row 1"),
+    "nothing but nulls": ([None, None], "no id in row 1"),
+    "null number": ([1, None], "no id in row 2|holds double"),
+    "null UUID": ([uuid.UUID(int=1), None], "no id in row 2"),
+    "NaN in text": (["a", NAN], f"no id in row 2|{MIXED}"),
     "float": ([1.5, 2.0], "holds (double|float64).*integers first"),
-    "NaN": (np.array([1.0, NAN]), "no id in row 1|holds double"),
+    "NaN": (np.array([1.0, NAN]), "no id in row 2|holds double"),
     "bool": ([True, False], "holds bool"),
     "text and numbers": (["a", 1], MIXED),
     "numbers and bools": ([1, True], MIXED),
@@ -98,10 +98,10 @@ def test_bad_ids(build, case, column, request):
 
 
 BAD_VALUES = {
-    "null": ([1.0, None], "no value in row 1"),
-    "NaN": ([1.0, NAN], "no value in row 1|value nan in row 1"),
-    "inf": ([INF, 1.0], "value inf in row 0"),
-    "-inf": ([1.0, -INF], "value -inf in row 1"),
+    "null": ([1.0, None], "no value in row 2"),
+    "NaN": ([1.0, NAN], "no value in row 2|value nan in row 2"),
+    "inf": ([INF, 1.0], "value inf in row 1"),
+    "-inf": ([1.0, -INF], "value -inf in row 2"),
     "text": (["1", "2"], "holds .*string, but responses must be numbers"),
     "dates": (np.array(["2020-01-01", "2020-01-02"], "datetime64[ms]"), "holds timestamp"),
     "spans": (np.array([1, 2], "timedelta64[ms]"), "holds duration"),
@@ -128,7 +128,7 @@ def test_no_rows(build):
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (pa.DictionaryArray.from_arrays([0, 1], ["a", None]), "no id in row 1"),
+        (pa.DictionaryArray.from_arrays([0, 1], ["a", None]), "no id in row 2"),
         (pa.array([1.5, 2.0]).dictionary_encode(), "holds double"),
         (INVALID_UTF8, "not UTF-8"),
         (pa.array(["a", "b"], pa.binary(1)), "holds fixed_size_binary"),
@@ -146,9 +146,9 @@ def test_the_row_is_counted_across_chunks():
     ids = pa.chunked_array([["a", "b"], ["c", None]])
     values = pa.chunked_array([[1.0, 2.0], [3.0, INF]])
     good = {"who": list("abcd"), "what": list("abcd"), "paid": [1.0] * 4}
-    with pytest.raises(InputError, match="'who' has no id in row 3"):
+    with pytest.raises(InputError, match="'who' has no id in row 4"):
         Interactions.from_frame(pa.table({**good, "who": ids}), **COLUMNS)
-    with pytest.raises(InputError, match="'paid' has the value inf in row 3"):
+    with pytest.raises(InputError, match="'paid' has the value inf in row 4"):
         Interactions.from_frame(pa.table({**good, "paid": values}), **COLUMNS)
 
 
@@ -282,5 +282,5 @@ def test_what_is_no_matrix(X):
 def test_a_value_beyond_float64():
     if np.finfo(np.longdouble).max <= np.finfo(float).max:
         pytest.skip("long doubles are doubles here")
-    with pytest.raises(InputError, match=r"row 0, column 1.*inf"):
+    with pytest.raises(InputError, match=r"user 0 and item 1 .*inf"):
         Interactions.from_matrix(np.array([[1, np.longdouble("1e4000")]]))

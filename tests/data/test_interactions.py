@@ -153,7 +153,7 @@ def test_last_is_the_last_stored():
 
 @pytest.mark.parametrize("form", ["coo", "csr", "csc"])
 def test_the_error_names_the_pair_by_its_ids(form):
-    with pytest.raises(InputError, match=r"user 'ann' and item 20 \(row 0, column 1\).*2 surplus"):
+    with pytest.raises(InputError, match=r"user 'ann' and item 20 .*2 surplus"):
         Interactions.from_matrix(duplicated(form), users=["ann", "bob"], items=[10, 20, 30])
 
 
@@ -319,7 +319,7 @@ def test_the_first_value_that_is_not_finite_is_named(form, bad):
     X = DENSE.copy()
     X[1, 0] = X[2, 3] = bad
     source = X if form == "dense" else sparse.coo_array(X).asformat(form)
-    with pytest.raises(InputError, match=rf"user 'b' and item 0 \(row 1, column 0\).*{bad:g}"):
+    with pytest.raises(InputError, match=rf"user 'b' and item 0 .*{bad:g}"):
         Interactions.from_matrix(source, users=["a", "b", "c"])
 
 

@@ -53,7 +53,7 @@ def show_theta(theta: dict[str, Any]) -> None:
         partner = f", with a usual {other}" if both else ""
         facts = {
             f"of the {side}": _levels(about["fitted"]),
-            f"of a new {one}": f"{_levels(about['new'])}, expected",
+            f"expected of a new {one}": _levels(about["new"]),
         }
         show_facts(facts, f"\nUsual value of a pair, by {one}{partner}")
         typer.echo("")

@@ -27,6 +27,7 @@ _VALUES = (
     "expression", "weight",
 )  # fmt: skip
 _ANY = frozenset({"id", "ids", "no", "nr", "num", "number", "code", "key", "total", "of", "the"})
+_ROW_NUMBERS = frozenset({"unnamed", "index", "row", "rows", "rowid", "rownum", "line", "record"})
 _TIMES = frozenset({"time", "timestamp", "date", "datetime", "year", "month", "day", "ts"})
 
 
@@ -62,6 +63,9 @@ def guess(
     >>> table = [Column("a", "text"), Column("b", "whole"), Column("c", "real")]
     >>> print(guess(table, None, "a", None))
     user = b, item = a, response = c
+    >>> table = [Column("", "whole"), Column("who", "text"), Column("what", "text")]
+    >>> print(guess(table, None, None, None))
+    user = who, item = what, response = none, every row counts 1
     """
     given = {
         role: _given(columns, role, name)
@@ -75,8 +79,8 @@ def guess(
             found[role] = column
             left.remove(column)
     ids = [column for column in left if column.kind in ("text", "whole") and not _is_time(column)]
-    # A column with the name of a value is an id only if there is nothing else.
-    ids.sort(key=lambda column: _rank(column, _VALUES) is not None)
+    # Row numbers, and a column with the name of a value, are ids only if there is nothing else.
+    ids.sort(key=lambda column: (_numbers_rows(column), _rank(column, _VALUES) is not None))
     for role in ("user", "item"):
         if role not in found:
             if not ids:
@@ -157,6 +161,11 @@ def _after_ids(
     last = max(order.index(found["user"]), order.index(found["item"]))
     numbers = (c for c in order[last + 1 :] if c in left and c.kind in ("whole", "real"))
     return next((column for column in numbers if not _is_time(column)), None)
+
+
+def _numbers_rows(column: Column) -> bool:
+    """Whether the name is one that data frames and databases give to the number of a row."""
+    return all(word in _ROW_NUMBERS or word in _ANY for word in _words(column.name))
 
 
 def _is_time(column: Column) -> bool:

@@ -175,9 +175,10 @@ def decide(done: list[Entrant], parts: "Split", top: int) -> dict[str, Any]:
 
 def _as_options(winner: Entrant) -> str:
     """How to fit it."""
-    if winner.per is None:
+    if winner.about != "HCPF":
         return ""
-    return f" (--element {winner.model} --per {winner.per})"
+    per = "" if winner.per is None else f" --per {winner.per}"
+    return f" (--element {winner.model}{per})"
 
 
 def _gain(winner: Entrant, done: list[Entrant], parts: "Split") -> tuple[float, float] | None:
@@ -230,8 +231,10 @@ def _show(found: list[Entrant], verdict: dict[str, Any] | None, whole: bool, top
     show_rows(fields, [vars(one) | {"best": one.name == best} for one in ordered])
     kind = "probabilities of whole numbers" if whole else "densities"
     note(
-        f"Higher is better but for RMSE and time. Likelihoods of values are {kind}. Under per: who "
-        "has a mean of their own."
+        "Higher is better but for RMSE and time. log-lik.: how well the held-out pairs were "
+        f"foreseen, both whether and with what value; of a value: the values alone ({kind}). AUC: "
+        "how often an observed pair is put above one that was not. NDCG: how well the best of the "
+        "list are picked. RMSE: how far expected values are off. per: who has a mean of their own."
     )
     if verdict:
         note(verdict["why"])

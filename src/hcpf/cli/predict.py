@@ -116,12 +116,14 @@ def _pairs_in(model: "HCPF", path: str, skip_unknown: bool) -> Iterator[tuple[An
     for batch in two_columns(path, roles.user, roles.item, header=header):
         users = parse_ids("user", model.users_, [pair[0] for pair in batch])
         items = parse_ids("item", model.items_, [pair[1] for pair in batch])
-        strange = unknown_ids(model.users_, users) | unknown_ids(model.items_, items)
+        new_user = unknown_ids(model.users_, users)
+        strange = new_user | unknown_ids(model.items_, items)
         if strange.any() and not skip_unknown:
-            place = int(np.argmax(strange))
+            place, number = int(np.argmax(strange)), int(strange.sum())
+            one = f"user {users[place]}" if new_user[place] else f"item {items[place]}"
             raise InputError(
-                f"{path}: the model does not know user {users[place]} or item {items[place]} "
-                f"({int(strange.sum())} such rows). Pass --skip-unknown to leave these out."
+                f"{path}: the model does not know {one} ({number} such "
+                f"{'rows' if number > 1 else 'row'}). Pass --skip-unknown to leave these out."
             )
         skipped += int(strange.sum())
         yield users[~strange], items[~strange]

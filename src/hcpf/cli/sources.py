@@ -99,5 +99,5 @@ class Source:
         if self.header is None and not layout.header:
             note("The first line holds data: the columns are called f0, f1, ... (else --header).")
         if not quiet and None in (self.user, self.item, self.response):
-            note(str(roles))
+            note(f"{roles} (guessed; else --user, --item, --response)")
         return roles, layout.header

@@ -200,13 +200,10 @@ def _starts_of_runs(indices: IntArray, indptr: IntArray) -> BoolArray:
 
 
 def name_pair(matrix: CsrArray, place: int, users: IdArray, items: IdArray) -> str:
-    """Name the pair of the stored entry at ``place`` by its ids and its position."""
+    """Name the pair of the stored entry at ``place`` by its ids."""
     row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
     column = int(matrix.indices[place])
-    return (
-        f"The pair of user {plain(users[row])!r} and item {plain(items[column])!r} "
-        f"(row {row}, column {column})"
-    )
+    return f"The pair of user {plain(users[row])!r} and item {plain(items[column])!r}"
 
 
 def plain(value: Any) -> Any:

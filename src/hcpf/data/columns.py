@@ -38,7 +38,7 @@ class IdColumn:
     _rows: int = 0
 
     def start_file(self) -> None:
-        """Count the rows that messages name from 0 again."""
+        """Count the rows that messages name from 1 again."""
         self._rows = 0
 
     def add(self, column: ArrowArray) -> None:
@@ -48,9 +48,9 @@ class IdColumn:
         if pa.types.is_dictionary(column.type):  # which can hide a null among its categories
             column = column.cast(column.type.value_type)
         if column.null_count:
-            row = self._rows + int(pc.index(column.is_null(), True).as_py())
+            row = self._rows + int(pc.index(column.is_null(), True).as_py()) + 1
             raise InputError(
-                f"Column {self.name!r} has no id in row {row} (counted from 0). Drop or fill such "
+                f"Column {self.name!r} has no id in row {row} (the first is 1). Drop or fill such "
                 "rows first."
             )
         plain_column, kind = _readable(column, self.name)
@@ -121,7 +121,7 @@ class ResponseColumn:
     _rows: int = 0
 
     def start_file(self) -> None:
-        """Count the rows that messages name from 0 again."""
+        """Count the rows that messages name from 1 again."""
         self._rows = 0
 
     def add(self, column: ArrowArray, rows: int) -> None:
@@ -132,9 +132,9 @@ class ResponseColumn:
         if not rows:
             return
         if column.null_count:
-            row = self._rows + int(pc.index(column.is_null(), True).as_py())
+            row = self._rows + int(pc.index(column.is_null(), True).as_py()) + 1
             raise InputError(
-                f"Column {self.name!r} has no value in row {row} (counted from 0). Missing pairs "
+                f"Column {self.name!r} has no value in row {row} (the first is 1). Missing pairs "
                 "have no row at all: drop it."
             )
         kind = column.type
@@ -153,7 +153,8 @@ class ResponseColumn:
             place = int(np.argmin(finite))
             raise InputError(
                 f"Column {self.name!r} has the value {plain(values[place])} in row "
-                f"{self._rows + place} (counted from 0); responses must be finite. Drop such rows."
+                f"{self._rows + place + 1} (the first is 1); responses must be finite. Drop such "
+                "rows."
             )
         self._parts.append(values)
         self._rows += rows

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +15,7 @@ from hcpf.errors import InputError
 Ids = Sequence[Any] | IdArray
 
 _KINDS = "str, int or UUID"
+_COMPARED = 20_000  # ids that a mistyped one is compared with
 
 
 def check_ids(name: str, ids: Ids | None, expected: int) -> IdArray:
@@ -121,8 +123,18 @@ class IdIndex:
         found = self._find(asked)
         if np.any(found < 0):
             strange = plain(asked[found < 0].flat[0])
-            raise InputError(f"{self.name}: {strange!r} was not among those fitted.")
+            raise InputError(
+                f"{self.name}: {strange!r} was not among those fitted{self.hint(strange)}"
+            )
         return found
+
+    def hint(self, strange: Any) -> str:
+        """Known ids that look like one that is not known, else an example of them."""
+        some = [str(plain(one)) for one in self.ids[:_COMPARED]]
+        alike = get_close_matches(str(strange), some, n=3, cutoff=0.75)
+        if alike:
+            return f"; did you mean {' or '.join(alike)}?"
+        return f", which are like {some[0]}." if some else "."
 
     def known(self, wanted: Any) -> NDArray[np.int64]:
         """Where the given ids are, -1 for those that are not there."""

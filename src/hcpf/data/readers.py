@@ -248,4 +248,8 @@ def _read_arrow(path: Path, wanted: Wanted) -> Batches:
 
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    line = lines[0] if lines else type(error).__name__
+    no_number = re.search(r"conversion error to double: invalid value '(.*)'", line)
+    if no_number is None:
+        return line
+    return f"the response {no_number[1]!r} is no number. Drop or mend such rows."
