@@ -178,9 +178,10 @@ def test_info_of_data(run, run_json, sales):
     [
         ([f"u{j},i{j % 7},1" for j in range(50)], "every value is 1"),
         ([f"u{j},i{j % 7},{1 + (j == 0)}" for j in range(50)], "nearly binary"),
+        ([f"u{j // 7},i{j % 7},{1 + j % 3}" for j in range(35)], "dense: 100"),
         ([f"u{j},i{j % 7},{10 ** (5 * (j == 0)) * 1.5}" for j in range(50)], "heavy tail"),
         ([f"u{j},i{j % 7},{1 + 999 * (j == 3)}" for j in range(50)], "one user, u3, has"),
-        (["a,x,1", "a,x,2", "b,x,3"], "1 rows repeat a pair"),
+        (["a,x,1", "a,x,2", "b,x,3"], "1 row repeats a pair"),
         ([f"u{j},i{j % 7},{j % 5 + 1}" for j in range(50)], "100.0% of the users have one entry"),
     ],
 )

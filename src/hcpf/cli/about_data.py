@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hcpf.data.interactions import Interactions
 
 _NEAR_BINARY = 0.95
+_DENSE = 0.4  # share of the pairs that are observed
 _TAIL = 0.5  # share of the total that a hundredth of the values holds
 _ENOUGH = 200  # values, for a hundredth of them to mean anything
 _DOMINATING = 0.1
@@ -74,9 +75,8 @@ def warnings(data: "Interactions", values: "FloatArray", surplus: int) -> list[s
 
     found: list[str] = []
     if surplus:
-        found.append(
-            f"{surplus:,} rows repeat a pair: hcpf fit needs --duplicates sum, mean or last."
-        )
+        repeat = "row repeats" if surplus == 1 else "rows repeat"
+        found.append(f"{surplus:,} {repeat} a pair: hcpf fit needs --duplicates sum, mean or last.")
     distinct, counts = np.unique(values, return_counts=True)
     most = int(np.argmax(counts))
     share = counts[most] / len(values)
@@ -89,6 +89,12 @@ def warnings(data: "Interactions", values: "FloatArray", surplus: int) -> list[s
         found.append(
             f"nearly binary: {percent(share)} of the values are {distinct[most]:g}; "
             "--train-on binary may do as well."
+        )
+    if 1.0 - data.sparsity > _DENSE and len(distinct) > 1:
+        found.append(
+            f"dense: {percent(1.0 - data.sparsity)} of all pairs are observed, and the model is "
+            "made for few; hcpf compare shows whether binary HPF, which models values apart, is "
+            "better."
         )
     found += _tail(values)
     found += _dominance(data)

@@ -39,7 +39,7 @@ from hcpf.priors import Priors
 
 _SHORT_ENTRIES, _SHORT_COMPONENTS, _SHORT_PASSES, _SHORT_HELD_OUT = 300_000, 10, 8, 0.1
 """The short fits that choose an element."""
-_NEAR = 0.3
+_NEAR = 0.5
 """Nats for each held-out entry: an element that far behind, shared, is not tried varying."""
 _WORTH_VARYING = 0.005
 """Nats for each held-out entry that a varying theta must gain to be chosen."""
