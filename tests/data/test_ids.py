@@ -196,3 +196,16 @@ def test_numbers_beyond_64_bits_stay_text(text):
 
 def test_negative_and_huge_numbers_together_stay_text():
     assert whole_numbers_if_exact(["-1", str(2**63)]).tolist() == ["-1", str(2**63)]
+
+
+@pytest.mark.parametrize(
+    ("ids", "asked", "hint"),
+    [
+        (["apple", "pear", "plum"], "aple", r"'aple' was not .*; did you mean apple\?"),
+        ([12347, 12348], 12437, r"12437 was not .*; did you mean 12347"),
+        (["apple", "pear"], "zebra", r"'zebra' was not among those fitted, which are like apple\."),
+    ],
+)
+def test_an_unknown_id_is_answered_with_known_ones(ids, asked, hint):
+    with pytest.raises(InputError, match=hint):
+        IdIndex("items", as_ids("items", ids)).positions([asked])

@@ -42,9 +42,9 @@ def geometric_mean(a, mean):
 
     That is mean exp(digamma(a)) / a: four steps of the recurrence, then the asymptotic series,
     with one division for all of its fractions. Beyond 3e7, where that would overflow, the two
-    means agree to the last bit.
+    means agree to the last bit; below 1e-30 it is 0 in any case.
     """
-    a = min(a, f4(3e7))
+    a = min(max(a, f4(1e-30)), f4(3e7))
     z = a + f4(4.0)
     outer = a * (a + f4(3.0))
     inner = outer + f4(2.0)  # (a + 1) (a + 2)
