@@ -42,3 +42,4 @@ def progress_bar(
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=total, note="")
         yield lambda amount, note="": bar.update(task, advance=amount, note=note)
+        bar.update(task, completed=total)  # what converged early, or was overestimated, is done

@@ -34,6 +34,10 @@ def table(text):
         ("rating:whole who:text what:text", "who what rating"),
         ("who:text amount:real movie:text", "who movie amount"),
         ("user:text item:text rating:text", "user item rating"),
+        ("row:whole who:text what:text paid:real", "who what paid"),
+        ("index:whole acct:text line_code:whole gbp:real", "acct line_code gbp"),
+        ("invoice:whole client:text thing:text total:real", "client thing total"),
+        ("sku:text gbp:real cust:text", "cust sku gbp"),
     ],
 )  # fmt: skip
 def test_guesses(columns, expected):
@@ -83,3 +87,23 @@ def test_headers_are_noticed(tmp_path, text, header, names):
     path.write_text(text)
     layout = peek(path, None, None)
     assert (layout.header, [column.name for column in layout.columns]) == (header, names)
+
+
+@pytest.mark.parametrize(
+    ("values", "response"),
+    [(["3.50", "n/a", "£4.20", "9.99"], "paid"), (["good", "bad", "3.5", "fair"], None)],
+)
+def test_numbers_with_a_few_that_are_none_are_a_value(tmp_path, values, response):
+    path = tmp_path / "sales.csv"
+    rows = [f"c{j},p{j},{value}" for j, value in enumerate(values)]
+    path.write_text("\n".join(["who,what,note" if response is None else "who,what,paid", *rows]))
+    layout = peek(path, None, None)
+    assert guess(layout.columns, None, None, None).response == response
+
+
+def test_columns_that_might_be_the_value_are_named(run, tmp_path):
+    path = tmp_path / "sales.csv"
+    path.write_text("who,what,note\na,x,nice\nb,y,bad\n")
+    assert (
+        "Not used: note. If one is the value: --response NAME." in run(["info", str(path)]).stderr
+    )

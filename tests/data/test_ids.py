@@ -203,7 +203,11 @@ def test_negative_and_huge_numbers_together_stay_text():
     [
         (["apple", "pear", "plum"], "aple", r"'aple' was not .*; did you mean apple\?"),
         ([12347, 12348], 12437, r"12437 was not .*; did you mean 12347"),
-        (["apple", "pear"], "zebra", r"'zebra' was not among those fitted, which are like apple\."),
+        (
+            ["apple", "pear"],
+            "zebra",
+            r"'zebra' was not among those fitted; known ids look like apple\.",
+        ),
     ],
 )
 def test_an_unknown_id_is_answered_with_known_ones(ids, asked, hint):

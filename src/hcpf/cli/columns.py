@@ -17,17 +17,18 @@ _USERS = (
 )  # fmt: skip
 _ITEMS = (
     "item", "product", "prod", "movie", "film", "sku", "song", "track", "gene", "cause", "book",
-    "isbn", "artist", "game", "stock", "asin", "article", "project", "business", "page", "iid",
-    "category", "recipient", "title",
+    "isbn", "artist", "game", "stock", "asin", "article", "goods", "project", "business", "page",
+    "iid", "category", "recipient", "title",
 )  # fmt: skip
 _VALUES = (
-    "response", "rating", "stars", "spend", "spent", "amount", "revenue", "sales", "hours",
+    "response", "rating", "stars", "spend", "spent", "amount", "amt", "revenue", "sales", "hours",
     "minutes", "plays", "playcount", "count", "counts", "quantity", "qty", "value", "score",
     "total", "units", "clicks", "likes", "views", "purchases", "donation", "paid", "price",
     "expression", "weight",
 )  # fmt: skip
 _ANY = frozenset({"id", "ids", "no", "nr", "num", "number", "code", "key", "total", "of", "the"})
-_ROW_NUMBERS = frozenset({"unnamed", "index", "row", "rows", "rowid", "rownum", "line", "record"})
+_ROW_NUMBERS = frozenset({"unnamed", "index", "row", "rows", "rowid", "rownum"})
+_EVENTS = frozenset({"invoice", "order", "receipt", "transaction", "basket", "session"})
 _TIMES = frozenset({"time", "timestamp", "date", "datetime", "year", "month", "day", "ts"})
 
 
@@ -79,7 +80,8 @@ def guess(
             found[role] = column
             left.remove(column)
     ids = [column for column in left if column.kind in ("text", "whole") and not _is_time(column)]
-    # Row numbers, and a column with the name of a value, are ids only if there is nothing else.
+    # Row numbers, events, and a column with the name of a value are ids only if there is nothing
+    # else.
     ids.sort(key=lambda column: (_numbers_rows(column), _rank(column, _VALUES) is not None))
     for role in ("user", "item"):
         if role not in found:
@@ -156,16 +158,21 @@ def _by_name(
 def _after_ids(
     columns: Sequence[Column], found: dict[str, Column], left: Sequence[Column]
 ) -> Column | None:
-    """The first column of numbers that comes after users and items, and is no time."""
+    """The first column of numbers after users and items that is no time; else any with decimals."""
     order = list(columns)
     last = max(order.index(found["user"]), order.index(found["item"]))
-    numbers = (c for c in order[last + 1 :] if c in left and c.kind in ("whole", "real"))
-    return next((column for column in numbers if not _is_time(column)), None)
+    numbers = [c for c in order if c in left and c.kind in ("whole", "real") and not _is_time(c)]
+    after = [column for column in numbers if order.index(column) > last]
+    after += [column for column in numbers if column.kind == "real"]
+    return after[0] if after else None
 
 
 def _numbers_rows(column: Column) -> bool:
-    """Whether the name is one that data frames and databases give to the number of a row."""
-    return all(word in _ROW_NUMBERS or word in _ANY for word in _words(column.name))
+    """Whether the name is that of a row's number, or of an event that joins several rows."""
+    known = _ROW_NUMBERS | _EVENTS | _ANY
+    words = list(_words(column.name))
+    named = not words or any(word not in _ANY for word in words)
+    return named and all(known.intersection(_forms(word)) for word in words)
 
 
 def _is_time(column: Column) -> bool:

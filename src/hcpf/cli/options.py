@@ -117,7 +117,8 @@ PerWhat = Annotated[
     typer.Option(
         "--per", rich_help_panel=_MODEL, show_default=False,
         help="Whether each user, each item or both have a mean of one element of their own: what "
-        "a customer usually spends, what a product usually costs. One for all if left out.",
+        "a customer usually spends, what a product usually costs. Left out: one mean for all with "
+        "--element, else as the data suggest.",
     ),
 ]  # fmt: skip
 Components = Annotated[

@@ -1,5 +1,6 @@
 """A look at the start of a file: its columns, their kinds, and whether it has a header."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,10 @@ from typing import Any
 
 from hcpf.cli.columns import Column, Kind
 from hcpf.errors import InputError
+
+_LOOKED_AT = 1000  # rows
+_DECIMAL = re.compile(r"[-+]?\W?\d[\d,]*\.\d+\W?")
+"""A number with decimals, and perhaps the sign of a currency; whole numbers may be ids."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +45,17 @@ def peek(path: Path, delimiter: str | None, header: bool | None) -> Layout:
                     schema = ipc.open_stream(source).schema
             return Layout(_columns(schema), True)
         if header is None:
-            header = not _is_data(_text_schema(path, delimiter, True).names)
-        return Layout(_columns(_text_schema(path, delimiter, header)), header)
+            header = not _is_data(_text_start(path, delimiter, True).schema.names)
+        start = _text_start(path, delimiter, header)
+        columns = _columns(start.schema)
+        return Layout([_numbers_if_mostly(c, start[c.name]) for c in columns], header)
     except (pa.ArrowException, OSError, ValueError) as error:
         lines = str(error).splitlines() or [type(error).__name__]
         raise InputError(f"{path} cannot be read: {lines[0]}") from None
 
 
-def _text_schema(path: Path, delimiter: str | None, header: bool) -> Any:
+def _text_start(path: Path, delimiter: str | None, header: bool) -> Any:
+    """The first rows of a text file."""
     from pyarrow import csv
 
     from hcpf.data import readers
@@ -59,7 +67,16 @@ def _text_schema(path: Path, delimiter: str | None, header: bool) -> Any:
             file,
             read_options=csv.ReadOptions(autogenerate_column_names=not header),
             parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        ).schema
+        ).read_next_batch()
+
+
+def _numbers_if_mostly(column: Column, values: Any) -> Column:
+    """A column of numbers among which a few are none: to be refused when read, not overlooked."""
+    if column.kind != "text":
+        return column
+    some = [value for value in values[:_LOOKED_AT].to_pylist() if value]
+    numbers = sum(bool(_DECIMAL.fullmatch(value.strip())) for value in some)
+    return Column(column.name, "real") if 2 * numbers > len(some) else column
 
 
 def _is_data(names: Sequence[str]) -> bool:

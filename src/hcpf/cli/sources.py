@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hcpf.cli.columns import Roles, guess
+from hcpf.cli.columns import Column, Roles, guess
 from hcpf.cli.options import Duplicates
 from hcpf.cli.screen import note
 from hcpf.errors import InputError
@@ -89,6 +89,12 @@ class Source:
             header=header,
         )
 
+    def _name_unused(self, columns: Sequence[Column], roles: Roles) -> None:
+        """A value that was overlooked would be a pity."""
+        unused = [column.name for column in columns if column.name not in (roles.user, roles.item)]
+        if unused:
+            note(f"Not used: {', '.join(unused)}. If one is the value: --response NAME.")
+
     def roles(self, *, quiet: bool = False) -> tuple[Roles, bool]:
         """Which columns hold what, and whether text files have a header; guesses are announced."""
         from hcpf.cli.peek import peek
@@ -99,5 +105,9 @@ class Source:
         if self.header is None and not layout.header:
             note("The first line holds data: the columns are called f0, f1, ... (else --header).")
         if not quiet and None in (self.user, self.item, self.response):
-            note(f"{roles} (guessed; else --user, --item, --response)")
+            given = {"--user": self.user, "--item": self.item, "--response": self.response}
+            guessed = [option for option, name in given.items() if name is None]
+            note(f"{roles} (guessed; else {', '.join(guessed)})")
+            if roles.response is None and self.response is None:
+                self._name_unused(layout.columns, roles)
         return roles, layout.header

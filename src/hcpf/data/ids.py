@@ -134,7 +134,7 @@ class IdIndex:
         alike = get_close_matches(str(strange), some, n=3, cutoff=0.75)
         if alike:
             return f"; did you mean {' or '.join(alike)}?"
-        return f", which are like {some[0]}." if some else "."
+        return f"; known ids look like {some[0]}." if some else "."
 
     def known(self, wanted: Any) -> NDArray[np.int64]:
         """Where the given ids are, -1 for those that are not there."""

@@ -252,4 +252,4 @@ def _first_line(error: Exception) -> str:
     no_number = re.search(r"conversion error to double: invalid value '(.*)'", line)
     if no_number is None:
         return line
-    return f"the response {no_number[1]!r} is no number. Drop or mend such rows."
+    return f"the response {no_number[1]!r} is not a number. Drop or correct such rows."

@@ -89,8 +89,9 @@ def candidate_elements(values: FloatArray) -> list[Element]:
     kinds = _DISCRETE if whole else _POSITIVE if sample.min() > 0 else (Normal,)
     if kinds == (Normal,) and (few := int(np.sum(sample <= 0))) < _FEW_NEGATIVE * sample.size:
         logger.warning(
-            "Only the normal applies, because %d of %d values are not above 0; without them gamma "
-            "and inverse Gaussian would.", few, sample.size,
+            "The normal is the only element for these values, because %d of the %d %s not above 0; "
+            "without such rows gamma and inverse Gaussian could be used.",
+            few, sample.size, "is" if few == 1 else "are",
         )  # fmt: skip
     distinct, counts = np.unique(sample, return_counts=True)
     found: list[tuple[float, Element]] = []
