@@ -157,9 +157,9 @@ def show_data(about: dict[str, Any]) -> None:
         {
             "size": f"{about['users']:,} users x {about['items']:,} items",
             "observed": f"{about['observed']:,} ({percent(1 - about['sparsity'])} of all pairs)",
-            "by user": f"{number(about['per_user']['median'])} entries in the median, "
+            "entries by user": f"a median of {number(about['per_user']['median'])}, "
             f"{about['per_user']['greatest']:,} at most",
-            "by item": f"{number(about['per_item']['median'])} entries in the median, "
+            "entries by item": f"a median of {number(about['per_item']['median'])}, "
             f"{about['per_item']['greatest']:,} at most",
             "values": ("whole numbers " if values["whole_numbers"] else "")
             + f"from {number(values['least'])} to {number(values['greatest'])}, "

@@ -11,11 +11,12 @@ from hcpf.cli.elements import element_text
 from hcpf.cli.files import readable_size
 from hcpf.cli.fit import summary
 from hcpf.cli.models import MANIFEST, load_model
+from hcpf.cli.names import read_names
 from hcpf.cli.screen import number, percent, show_facts
 
 
-def describe_model(folder: Path, names: dict[str, str] | None = None) -> dict[str, Any]:
-    """A saved model as JSON."""
+def describe_model(folder: Path, names: str | None = None) -> dict[str, Any]:
+    """A saved model as JSON; ``names`` is where the items' are."""
     model = load_model(folder)
     manifest = json.loads((folder / MANIFEST).read_bytes())["manifest"]
     written = datetime.fromtimestamp((folder / MANIFEST).stat().st_mtime, UTC)
@@ -24,7 +25,7 @@ def describe_model(folder: Path, names: dict[str, str] | None = None) -> dict[st
         "path": str(folder),
         **summary(model),
         "sparsity": model.interactions_.sparsity,
-        "usual": describe_theta(model, names),
+        "usual": describe_theta(model, read_names(names, model.items_)),
         "priors": asdict(model.priors_),
         "solver": model.solver,
         "seed": model.random_state if isinstance(model.random_state, int) else None,

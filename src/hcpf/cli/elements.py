@@ -45,7 +45,9 @@ def _number(text: str, value: str) -> float:
     try:
         return float(value)
     except ValueError:
-        raise InputError(f"--element {text}: {value!r} is not a number; write gamma:2,0.05.") from None
+        raise InputError(
+            f"--element {text}: {value!r} is not a number; write gamma:2,0.05."
+        ) from None
 
 
 def describe_element(element: "Element") -> dict[str, Any]:

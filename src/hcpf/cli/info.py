@@ -9,7 +9,6 @@ from hcpf.cli import options
 from hcpf.cli.about_data import describe_data, show_data
 from hcpf.cli.about_model import describe_model, show_model
 from hcpf.cli.models import MANIFEST
-from hcpf.cli.names import read_names
 from hcpf.cli.screen import show_json
 from hcpf.cli.sources import Source
 from hcpf.errors import InputError
@@ -45,7 +44,7 @@ def info(
             raise InputError(
                 f"{folder} is a folder but no model; for files write '{folder}/*.csv'."
             )
-        about: dict[str, Any] = describe_model(folder, None if names is None else read_names(names))
+        about: dict[str, Any] = describe_model(folder, names)
         show_json(about) if as_json else show_model(about)
         return
     source = Source(data, user, item, response, duplicates, header, delimiter)

@@ -2,17 +2,24 @@
 
 from typing import Any
 
+from hcpf.cli.screen import note
 from hcpf.cli.sources import RETAIL
 from hcpf.errors import InputError
 
 
-def read_names(source: str) -> dict[str, str]:
+def read_names(source: str | None, items: Any) -> dict[str, str] | None:
     """Names by id: the first two columns of a file; or those of the data set retail."""
+    if source is None:
+        return None
     if source == RETAIL:
         from hcpf import datasets
 
-        return datasets.retail_products()
-    return {str(key): str(name) for batch in two_columns(source, 0, 1) for key, name in batch}
+        names = datasets.retail_products()
+    else:
+        names = {str(key): str(name) for batch in two_columns(source, 0, 1) for key, name in batch}
+    if not any(str(item) in names for item in items):
+        note(f"--names {source}: it has no name for any item of the model.")
+    return names
 
 
 def two_columns(source: str, first: int | str, second: int | str, **reading: Any) -> Any:

@@ -60,8 +60,8 @@ def recommend(
         raise typer.BadParameter("--all needs a file to write to: -o lists.parquet.")
     if output is not None:
         prepare_table(output, overwrite=overwrite)
-    called = None if names is None else read_names(names)
     fitted = load_model(model)
+    called = read_names(names, fitted.items_)
     ids = fitted.users_ if everyone else parse_ids("user", fitted.users_, users or [])
     parts = _lists(fitted, ids, n, by.value, not seen)
     if output is not None:

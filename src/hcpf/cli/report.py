@@ -41,7 +41,7 @@ def report(
     entries = None
     if data:
         entries = Source(data, user, item, response, duplicates, header, delimiter).read()
-    known = None if names is None else read_names(names)
+    known = read_names(names, fitted.items_)
     with replacing(output) as partial:
         # The ending may tell the writer the format, so it stays.
         named = partial.with_name(f"{partial.name}{output.suffix}")

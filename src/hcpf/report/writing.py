@@ -117,10 +117,17 @@ def _page(model: HCPF, data: Any, names: Any, users: Any, seed: int) -> str:
         usual=habits.link(model),
         sections=joined(parts),
         people=embedded_json(portraits.lookup_data(model, everyone, known)),
-        settings=f"{len(model.posteriors_[0].users.mean_[0])} factors, {model.element_!r}",
+        settings=_settings(model),
         version=__version__,
         date=f"{datetime.now(UTC):%d %B %Y}",
     )
+
+
+def _settings(model: HCPF) -> str:
+    """The model in a few words."""
+    per = {"user": " by user", "item": " by item", "both": " by user and item", None: ""}
+    element = model.element_.name.replace("_", " ") + per[model.element_.per]
+    return f"{len(model.posteriors_[0].users.mean_[0])} factors; the element: {element}"
 
 
 def _response(
