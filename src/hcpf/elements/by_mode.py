@@ -132,10 +132,10 @@ def truncated_poisson_rate(mean: FloatArray) -> FloatArray:
     """Solve mean = l / (1 - e^-l) for l, elementwise; 1e-9 where the mean is 1."""
     mean = np.asarray(mean, dtype=np.float64)
     spline, low, high = _truncated_poisson_inverse()
-    log_mean = np.log(np.maximum(mean, 1.0))
     with np.errstate(divide="ignore"):
-        rate = np.exp(spline(np.clip(np.log(log_mean), low, high)))
-    return np.where(mean < _NO_TRUNCATION, rate, mean)
+        place = np.log(np.log(np.maximum(mean, 1.0)))
+    rate = np.exp(spline(np.clip(place, low, high)))
+    return np.where(place <= low, _LEAST, np.where(mean < _NO_TRUNCATION, rate, mean))
 
 
 def logarithmic_probability(mean: FloatArray) -> FloatArray:
@@ -146,6 +146,8 @@ def logarithmic_probability(mean: FloatArray) -> FloatArray:
         return special.expit(spline(np.clip(np.log(log_mean), low, high)))
 
 
+_LEAST = 1e-9
+"""The least rate or probability."""
 _NO_TRUNCATION = 50.0
 """A Poisson variable with this mean is never 0, to the last bit."""
 
@@ -156,7 +158,7 @@ Inverse = tuple[Callable[[FloatArray], FloatArray], float, float]
 @cache
 def _truncated_poisson_inverse() -> Inverse:
     """Log l from the mean l / (1 - e^-l), whose log is l/2 - l^2/24 + ... near 0."""
-    log_rate = np.linspace(np.log(1e-9), np.log(_NO_TRUNCATION), _TABULATED)
+    log_rate = np.linspace(np.log(_LEAST), np.log(_NO_TRUNCATION), _TABULATED)
     rate = np.exp(log_rate)
     small = rate < 1e-3
     zero = -np.expm1(-rate)
@@ -168,7 +170,7 @@ def _truncated_poisson_inverse() -> Inverse:
 @cache
 def _logarithmic_inverse() -> Inverse:
     """Logit p = t from the mean, whose log is t - log log(1 + e^t), near 0 that of e^t / 2."""
-    t = np.linspace(special.logit(1e-9), 34.0, _TABULATED)
+    t = np.linspace(special.logit(_LEAST), 34.0, _TABULATED)
     odds, soft = np.exp(t), np.logaddexp(0.0, t)
     small = t < -12.0
     log_mean = np.where(small, odds * (0.5 - odds * 5.0 / 24.0), t - np.log(soft))
