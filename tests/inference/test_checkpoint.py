@@ -100,8 +100,8 @@ def run_and_kill(server, name, folder, patience):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_run_killed_at_any_moment_goes_on_to_the_same_bits(name, server, tmp_path):
     expected = state_of(run(name, None))
-    # How long a run takes varies from machine to machine, and with what else runs there: kill sooner
-    # if it was done, later if it had not come to a checkpoint.
+    # How long a run takes varies from machine to machine, and with what else runs there: kill
+    # sooner if it was done, later if it had not come to a checkpoint.
     moments, patience, kills = random.Random(name), 1.0, 0
     for _ in range(60):
         hit = run_and_kill(server, name, tmp_path, moments.uniform(0.0, patience))
