@@ -107,3 +107,13 @@ def test_columns_that_might_be_the_value_are_named(run, tmp_path):
     assert (
         "Not used: note. If one is the value: --response NAME." in run(["info", str(path)]).stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("user,item,spend\n", "There are no rows"), ("user,user,spend\na,b,3.5\n", "more than once")],
+)
+def test_files_without_rows_or_with_columns_of_one_name(fails, tmp_path, text, message):
+    path = tmp_path / "sales.csv"
+    path.write_text(text)
+    assert message in fails("info", path)

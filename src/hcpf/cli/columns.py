@@ -82,7 +82,7 @@ def guess(
     ids = [column for column in left if column.kind in ("text", "whole") and not _is_time(column)]
     # Row numbers, events, and a column with the name of a value are ids only if there is nothing
     # else.
-    ids.sort(key=lambda column: (_numbers_rows(column), _rank(column, _VALUES) is not None))
+    ids.sort(key=lambda column: (_stands_for_rows(column), _rank(column, _VALUES) is not None))
     for role in ("user", "item"):
         if role not in found:
             if not ids:
@@ -167,7 +167,7 @@ def _after_ids(
     return after[0] if after else None
 
 
-def _numbers_rows(column: Column) -> bool:
+def _stands_for_rows(column: Column) -> bool:
     """Whether the name is that of a row's number, or of an event that joins several rows."""
     known = _ROW_NUMBERS | _EVENTS | _ANY
     words = list(_words(column.name))

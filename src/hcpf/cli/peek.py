@@ -47,8 +47,9 @@ def peek(path: Path, delimiter: str | None, header: bool | None) -> Layout:
         if header is None:
             header = not _is_data(_text_start(path, delimiter, True).schema.names)
         start = _text_start(path, delimiter, header)
-        columns = _columns(start.schema)
-        return Layout([_numbers_if_mostly(c, start[c.name]) for c in columns], header)
+        # By place: two columns may have the same name, which reading refuses in better words.
+        columns = zip(_columns(start.schema), start.columns, strict=True)
+        return Layout([_numbers_if_mostly(*column) for column in columns], header)
     except (pa.ArrowException, OSError, ValueError) as error:
         lines = str(error).splitlines() or [type(error).__name__]
         raise InputError(f"{path} cannot be read: {lines[0]}") from None
@@ -56,6 +57,7 @@ def peek(path: Path, delimiter: str | None, header: bool | None) -> Layout:
 
 def _text_start(path: Path, delimiter: str | None, header: bool) -> Any:
     """The first rows of a text file."""
+    import pyarrow as pa
     from pyarrow import csv
 
     from hcpf.data import readers
@@ -63,11 +65,13 @@ def _text_start(path: Path, delimiter: str | None, header: bool) -> Any:
     if delimiter is None:
         delimiter = readers._guess_delimiter(path)  # pyright: ignore[reportPrivateUsage]
     with readers._opened(path) as file:  # pyright: ignore[reportPrivateUsage]
-        return csv.open_csv(
+        reader = csv.open_csv(
             file,
             read_options=csv.ReadOptions(autogenerate_column_names=not header),
             parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-        ).read_next_batch()
+        )
+        empty = pa.RecordBatch.from_pylist([], reader.schema)
+        return next(iter(reader), empty)
 
 
 def _numbers_if_mostly(column: Column, values: Any) -> Column:

@@ -89,12 +89,6 @@ class Source:
             header=header,
         )
 
-    def _name_unused(self, columns: Sequence[Column], roles: Roles) -> None:
-        """A value that was overlooked would be a pity."""
-        unused = [column.name for column in columns if column.name not in (roles.user, roles.item)]
-        if unused:
-            note(f"Not used: {', '.join(unused)}. If one is the value: --response NAME.")
-
     def roles(self, *, quiet: bool = False) -> tuple[Roles, bool]:
         """Which columns hold what, and whether text files have a header; guesses are announced."""
         from hcpf.cli.peek import peek
@@ -109,5 +103,12 @@ class Source:
             guessed = [option for option, name in given.items() if name is None]
             note(f"{roles} (guessed; else {', '.join(guessed)})")
             if roles.response is None and self.response is None:
-                self._name_unused(layout.columns, roles)
+                _name_unused(layout.columns, roles)
         return roles, layout.header
+
+
+def _name_unused(columns: Sequence[Column], roles: Roles) -> None:
+    """A value that was overlooked would be a pity."""
+    unused = [column.name for column in columns if column.name not in (roles.user, roles.item)]
+    if unused:
+        note(f"Not used: {', '.join(unused)}. If one is the value: --response NAME.")

@@ -13,6 +13,14 @@ from hcpf.elements.conjugate import Conjugate
 
 _TABULATED = 16384
 """Nodes of the inverses of Psi': their error is then below 1e-12."""
+_LEAST = 1e-9
+"""The least rate or probability."""
+_NO_TRUNCATION = 50.0
+"""A Poisson variable with this mean is never 0, to the last bit."""
+
+Inverse = tuple[Callable[[FloatArray], FloatArray], float, float]
+"""A function of log log mean, and where its table begins and ends."""
+
 # Gauss-Hermite about the mode of theta
 _HERMITE, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 
@@ -146,24 +154,15 @@ def logarithmic_probability(mean: FloatArray) -> FloatArray:
         return special.expit(spline(np.clip(np.log(log_mean), low, high)))
 
 
-_LEAST = 1e-9
-"""The least rate or probability."""
-_NO_TRUNCATION = 50.0
-"""A Poisson variable with this mean is never 0, to the last bit."""
-
-Inverse = tuple[Callable[[FloatArray], FloatArray], float, float]
-"""A function of log log mean, and where its table begins and ends."""
-
-
 @cache
 def _truncated_poisson_inverse() -> Inverse:
     """Log l from the mean l / (1 - e^-l), whose log is l/2 - l^2/24 + ... near 0."""
     log_rate = np.linspace(np.log(_LEAST), np.log(_NO_TRUNCATION), _TABULATED)
     rate = np.exp(log_rate)
     small = rate < 1e-3
-    zero = -np.expm1(-rate)
-    log_mean = np.where(small, rate * (0.5 - rate / 24.0), np.log(rate / zero))
-    slope = np.where(small, rate * (0.5 - rate / 12.0), 1.0 - rate * np.exp(-rate) / zero)
+    positive = -np.expm1(-rate)  # the probability of more than 0
+    log_mean = np.where(small, rate * (0.5 - rate / 24.0), np.log(rate / positive))
+    slope = np.where(small, rate * (0.5 - rate / 12.0), 1.0 - rate * np.exp(-rate) / positive)
     return _inverse(log_rate, log_mean, slope)
 
 
