@@ -9,6 +9,9 @@ from hcpf._checks import number, whole
 from hcpf.elements.domains import Domain
 from hcpf.errors import ParameterError
 
+FACTOR_SHAPE = 0.3
+"""Of the factors, in priors="auto": sparse, but not so much that components die at the start."""
+
 _SCALE = Domain("between 1e-12 and 1e12", lambda x: (x >= 1e-12) & (x <= 1e12))
 
 
@@ -67,7 +70,11 @@ class Priors:
 
     @classmethod
     def matched(
-        cls, expected: float, n_components: int, shape: float = 0.3, activity_shape: float = 1.0
+        cls,
+        expected: float,
+        n_components: int,
+        shape: float = FACTOR_SHAPE,
+        activity_shape: float = 1.0,
     ) -> Self:
         r"""Moderate shapes whose scale matches the data.
 
@@ -77,6 +84,12 @@ class Priors:
         """
         mean = shape / np.sqrt(expected / whole("n_components", n_components))
         return cls(shape, activity_shape, mean, shape, activity_shape, mean)
+
+    def expected(self, n_components: int) -> float:
+        """The count of a pair that the priors expect at mean activities."""
+        user = self.user_shape / self.user_activity_mean
+        item = self.item_shape / self.item_activity_mean
+        return n_components * user * item
 
 
 def expected_count(density: float) -> float:

@@ -15,7 +15,7 @@ from hcpf.elements import (
     ZeroTruncatedPoisson,
 )
 from hcpf.errors import ParameterError
-from hcpf.inference import kernels
+from hcpf.inference import kernels, local
 from hcpf.inference.cavi import half_step
 from hcpf.inference.problem import make_problem
 from hcpf.inference.state import side_prior, state_from_posterior
@@ -27,6 +27,13 @@ from inference.worlds import ELEMENTS
 PRIORS = Priors(1e-9, 1.0, 1.0, 1e-9, 1.0, 1.0)
 RATES = np.array([1e-30, 1e-15, 1e-11, 1e-5, 1e-3, 0.07, 0.9, 1.0, 4.0, 31.0, 255.9, 256.1])
 LARGE_RATES = np.array([700.0, 1e4, 3e5])
+
+
+@pytest.fixture(params=[0, 64], ids=["many values", "few values"], autouse=True)
+def few_values(request, monkeypatch):
+    """Continuous elements have a table row per value where there are few, else one for all."""
+    monkeypatch.setattr(local, "_FEW_VALUES", request.param)
+    return request.param
 
 
 def diagonal(element, y, log_rate, **options):
@@ -76,6 +83,8 @@ def assert_direct(element, y, log_rate, mean, log_z, most=None):
 
 def log_z_of_entries(element, problem, sums, y):
     """Sums of log Z of single entries, with what the library keeps for all of them together."""
+    if problem.tables.mode == kernels.ROWS:
+        return sums
     form = None if element.support.discrete else element.form
     if not isinstance(form, Separable):
         parts = problem.local.constant  # zero, or that of one entry of a known count
@@ -141,11 +150,11 @@ def test_truncation_below_the_least_count_is_an_error():
 @pytest.mark.parametrize(
     "element", [Gamma(150.0, 3.0), Normal(-30.0, 0.01), InverseGaussian(0.2, 9.0)], ids=repr
 )
-def test_concentrated_elements_are_summed_directly(element):
+def test_concentrated_elements_are_summed_directly(element, few_values):
     # Both signs of log y, and a spread of a log y that no float32 holds as a factor.
     y, log_rate = grid(np.array([0.2, 0.9, 1.7, 3.1, 5.9]) * float(element.mean), RATES)
     problem, mean, sums, _, _ = diagonal(element, y, log_rate)
-    assert problem.tables.mode == kernels.DIRECT
+    assert problem.tables.mode == (kernels.ROWS if few_values else kernels.DIRECT)
     assert_direct(element, y, log_rate, mean, log_z_of_entries(element, problem, sums, y))
 
 

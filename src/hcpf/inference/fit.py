@@ -20,6 +20,7 @@ from hcpf.inference.elbo import elbo
 from hcpf.inference.entry import entry_pass
 from hcpf.inference.heldout import HeldOut, pair_rates
 from hcpf.inference.local import FURTHER
+from hcpf.inference.momentum import push, restart
 from hcpf.inference.mstep import ValuesOf, best_dispersion, update_theta
 from hcpf.inference.options import FitOptions
 from hcpf.inference.problem import Problem
@@ -114,6 +115,8 @@ def _one_pass(run: Run, options: FitOptions) -> None:
     elif solver == "entry":
         entry_pass(state, problem, priors, options.entry, run.rng, fit_prior=fit_prior)
     else:
+        if options.solver == "auto":
+            push(state, observed=problem.train_on == "observed")
         cavi_step(state, problem, priors, fit_prior=fit_prior)
     state.iteration += 1
     if options.learn_element:
@@ -128,7 +131,7 @@ def _retabulate(run: Run, remake: Remake) -> None:
     """
     state, problem = run.state, run.problem
     shift = state.slope - problem.local.slope
-    drifted = abs(shift) >= _LARGEST_DRIFT
+    drifted = state.varying is None and abs(shift) >= _LARGEST_DRIFT
     # A theta of its own moves a pair's rate, perhaps to where there is no table.
     moved = state.varying is not None and state.iteration - 1 in PRIOR_AT
     if not (state.cut_short or drifted or moved):
@@ -192,6 +195,8 @@ def _check(run: Run, options: FitOptions, validation: HeldOut | None, seconds: f
     run.history.append(Check(run.state.iteration, seconds, bound, score))
     logger.info("pass %d: bound %.6g, validation %s", run.state.iteration, bound, score)
     run.converged = options.tol > 0 and _settled(run.history, options.tol)
+    if len(run.history) > 1 and bound < run.history[-2].elbo:
+        restart(run.state)
 
 
 def _settled(history: list[Check], tol: float) -> bool:

@@ -6,7 +6,7 @@ summation, on a grid of eight nodes per octave, and read back by cubic Hermite i
 is as accurate as float32. Five modes cover all elements:
 
 * ``KNOWN``: n follows from y (the degenerate element);
-* ``ROWS``: one table row per distinct value (discrete elements);
+* ``ROWS``: one table row per distinct value (discrete elements, and any with few values);
 * ``SHIFT``: phi(n) = n, so g(y) only scales the rate and one row serves all (gamma);
 * ``GRID``: rows at some log |g(y)|, interpolated across rows too (normal, inverse Gaussian);
 * ``DIRECT``: no table. For elements so concentrated that n is all but known: a small change of y
@@ -47,6 +47,7 @@ _MOST_NUMBERS = 1 << 24  # that float32 tells apart
 _NEGLIGIBLE_G = 1e-10  # of g(y) phi(n)
 _LARGEST_SHIFT = 60.0  # of log coordinate, beyond which float32 could overflow
 _CHUNK = 1 << 18  # values mapped at once
+_FEW_VALUES = 64  # distinct ones that a continuous element gets a table row for each of
 
 Mapping = Callable[[FloatArray], FloatArray]
 
@@ -87,9 +88,9 @@ def local_step(
     ``most`` truncates n as the paper's N_tr does; by default every n that counts is summed.
     """
     form = None if element.support.discrete else element.form
-    if isinstance(form, Separable):
+    distinct = _distinct(values, None if form is None else _FEW_VALUES)
+    if isinstance(form, Separable) and len(distinct) > _FEW_VALUES:
         return _separable(element, form, values, most, reach)
-    distinct = _distinct(values)
     least, greatest = element.n_range(distinct)
     if np.array_equal(least, greatest):
         return _known(element, values)
@@ -101,7 +102,7 @@ def local_step(
     return _rows(element, values, distinct, most, reach)
 
 
-# -- discrete elements ----------------------------------------------------------------------------
+# -- few values, or discrete elements -------------------------------------------------------------
 
 
 def _known(element: Element, values: FloatArray) -> LocalStep:
@@ -156,7 +157,7 @@ def _last_count(element: Element, y: FloatArray, reach: FloatArray) -> FloatArra
     return np.ceil(top.mean + 13.0 * np.sqrt(np.maximum(top.second - top.mean**2, 0.0)) + 24.0)
 
 
-# -- continuous elements --------------------------------------------------------------------------
+# -- continuous elements with many values ---------------------------------------------------------
 
 
 def _separable(
@@ -267,11 +268,13 @@ def _chunks(size: int) -> list[slice]:
     return [slice(start, start + _CHUNK) for start in range(0, size, _CHUNK)]
 
 
-def _distinct(values: FloatArray) -> FloatArray:
-    """Sorted distinct values, as float64."""
+def _distinct(values: FloatArray, most: int | None = None) -> FloatArray:
+    """Sorted distinct values, as float64; if there are more than ``most``, only some of them."""
     found = np.zeros(0)
     for part in _chunks(len(values)):
         found = np.union1d(found, values[part])
+        if most is not None and len(found) > most:
+            break
     return found
 
 

@@ -16,9 +16,9 @@ from hcpf.inference.problem import Problem
 from hcpf.inference.state import State, set_shifts
 
 _VALUE_BINS, _RATE_BINS = 160, 6
-_SAMPLE = 200_000  # entries that a histogram is made of, or the edges of its bins
+_SAMPLE = 100_000  # entries that a histogram is made of, or the edges of its bins
 _VARYING_SAMPLE = 4_000  # entries, where each has its own mean
-_PAIRS = 8192  # pairs whose factors are gathered at once
+_PAIRS = 2048  # pairs whose factors are gathered at once
 _LEAST_LOG_RATE = -600.0  # below, n is at its least
 
 ValuesOf = Callable[[NDArray[np.int64]], FloatArray]

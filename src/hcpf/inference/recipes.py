@@ -23,15 +23,22 @@ from hcpf.elements import (
 )
 from hcpf.elements.base import VARYING
 from hcpf.errors import EstimationError, InputError, ParameterError
-from hcpf.priors import Priors, expected_count
+from hcpf.priors import FACTOR_SHAPE, Priors, expected_count
 
 logger = logging.getLogger("hcpf")
 
 OBSERVED_COUNT = -float(np.log(0.001))
 """E[n] when training on observed entries only: the paper assumes a share of 0.001 missing."""
+MOST_OBSERVED_COUNT = 30.0
+"""E[n] at most, where the normal needs more."""
+OBSERVED_SHAPES = 30.0
+"""Of priors="auto" on observed entries only: the sum of the shapes of a row's factors."""
 
 TEMPERING_SCALE, MOST_TEMPERING, DENSE = 8.0, 4.0, 0.5
 """Of tempering="auto"."""
+
+_ENOUGH = 1 << 18
+"""Values that an element is estimated from: more would take memory and change little."""
 
 FAR_BEHIND = 0.5
 """Nats for each value: an element that far behind another does not catch up with factors."""
@@ -45,10 +52,13 @@ _DISCRETE: tuple[type[Element], ...] = (
 _POSITIVE: tuple[type[Element], ...] = (Gamma, InverseGaussian)
 
 
-def choose_element(element: str | Element, values: FloatArray, train_on: str) -> Element:
+def choose_element(
+    element: str | Element, values: FloatArray, train_on: str, priors: str | Priors = "auto"
+) -> Element:
     """Resolve the ``element`` argument to an element with all parameters set.
 
-    Parameters that were given stay as they are; those estimated are adapted to ``train_on``.
+    Parameters that were given stay as they are; those estimated are adapted to ``train_on``, as
+    the paper does it with its own ``priors``.
     """
     if not isinstance(element, (str, Element)):
         raise ParameterError(
@@ -64,10 +74,22 @@ def choose_element(element: str | Element, values: FloatArray, train_on: str) ->
         if any(np.ndim(value) for value in given.values()):
             raise ParameterError(f"element takes single numbers as parameters, got {element!r}.")
         element.support.check(type(element).__name__, values)
-        chosen = element.complete(values)
+        chosen = element.complete(_some(values))
+    elif element == "auto":
+        chosen = likeliest_element(values)
     else:
-        chosen = likeliest_element(values) if element == "auto" else get(element).estimate(values)
-    return _for_training(chosen, train_on).replace(**given)
+        get(element).support.check(get(element).__name__, values)
+        chosen = get(element).estimate(_some(values))
+    if train_on == "observed":
+        chosen = _for_observed(chosen, observed_count(chosen, values, priors))
+    return chosen.replace(**given)
+
+
+def _some(values: FloatArray) -> FloatArray:
+    """At most ``_ENOUGH`` of the values as float64, spread evenly, the extremes among them."""
+    if len(values) > _ENOUGH:
+        values = np.append(values[:: -(-len(values) // _ENOUGH)], [values.min(), values.max()])
+    return np.asarray(values, dtype=np.float64)
 
 
 def _is_degenerate(element: str | Element) -> bool:
@@ -82,17 +104,17 @@ def candidate_elements(values: FloatArray) -> list[Element]:
     Those under which the values alone are less likely by ``FAR_BEHIND`` each are left out.
     Whole numbers are compared under discrete elements only: a density is not a probability.
     """
-    sample = np.asarray(values, dtype=np.float64)
-    if np.all(sample == 1.0):
+    if np.all(values == 1.0):
         return [Degenerate()]
-    whole = bool(np.all(sample == np.floor(sample))) and sample.min() >= 0
-    kinds = _DISCRETE if whole else _POSITIVE if sample.min() > 0 else (Normal,)
-    if kinds == (Normal,) and (few := int(np.sum(sample <= 0))) < _FEW_NEGATIVE * sample.size:
+    whole = bool(np.all(values == np.floor(values))) and values.min() >= 0
+    kinds = _DISCRETE if whole else _POSITIVE if values.min() > 0 else (Normal,)
+    if kinds == (Normal,) and (few := int(np.sum(values <= 0))) < _FEW_NEGATIVE * values.size:
         logger.warning(
             "The normal is the only element for these values, because %d of the %d %s not above 0; "
             "without such rows gamma and inverse Gaussian could be used.",
-            few, sample.size, "is" if few == 1 else "are",
+            few, values.size, "is" if few == 1 else "are",
         )  # fmt: skip
+    sample = _some(values)
     distinct, counts = np.unique(sample, return_counts=True)
     found: list[tuple[float, Element]] = []
     for kind in kinds:
@@ -125,32 +147,39 @@ def likeliest_element(values: FloatArray) -> Element:
     return candidate_elements(values)[0]
 
 
-def _for_training(element: Element, train_on: str) -> Element:
+def observed_count(element: Element, values: FloatArray, priors: str | Priors) -> float:
+    """E[n] of a pair when training on observed entries only.
+
+    That of the paper; or more for a normal, because a count of E[n] alone gives the values a
+    variance of mean^2 / E[n], which should be no more than half of what they have.
+    """
+    if priors == "paper" or not isinstance(element, Normal):
+        return OBSERVED_COUNT
+    mean, variance = (float(f(values, dtype=np.float64)) for f in (np.mean, np.var))
+    needed = 2.0 * mean**2 / max(variance, 1e-300)
+    return float(np.clip(needed, OBSERVED_COUNT, MOST_OBSERVED_COUNT))
+
+
+def _for_observed(element: Element, count: float) -> Element:
     """Adapt an estimated element to training on observed entries only.
 
-    There the expected count of a pair is ``OBSERVED_COUNT`` rather than close to 1, so the paper
-    keeps theta and divides kappa by it. Where kappa must stay whole this makes no sense: the
-    binomial keeps its trials and divides the probability, and elements on 1, 2, ... cannot have
-    more elements than the value, so they are left as they are.
+    There the expected count of a pair is ``count`` rather than close to 1, so the paper keeps
+    theta and divides kappa by it. Where kappa must stay whole this makes no sense: the binomial
+    keeps its trials and divides the probability, and elements on 1, 2, ... cannot have more
+    elements than the value, so they are left as they are.
     """
-    if train_on != "observed":
-        return element
     if isinstance(element, Normal):
-        return element.replace(
-            mean=element.mean / OBSERVED_COUNT, variance=element.variance / OBSERVED_COUNT
-        )
+        return element.replace(mean=element.mean / count, variance=element.variance / count)
     if isinstance(element, Gamma):
-        return element.replace(shape=element.shape / OBSERVED_COUNT)
+        return element.replace(shape=element.shape / count)
     if isinstance(element, InverseGaussian):
-        return element.replace(
-            mean=element.mean / OBSERVED_COUNT, shape=element.shape / OBSERVED_COUNT**2
-        )
+        return element.replace(mean=element.mean / count, shape=element.shape / count**2)
     if isinstance(element, NegativeBinomial):
-        return element.replace(successes=element.successes / OBSERVED_COUNT)
+        return element.replace(successes=element.successes / count)
     if isinstance(element, Poisson):
-        return element.replace(rate=element.rate / OBSERVED_COUNT)
+        return element.replace(rate=element.rate / count)
     if isinstance(element, Binomial):
-        return element.replace(probability=element.probability / OBSERVED_COUNT)
+        return element.replace(probability=element.probability / count)
     return element
 
 
@@ -170,16 +199,20 @@ def choose_priors(
     cells = max(float(matrix.shape[0]) * matrix.shape[1] - n_excluded, float(matrix.nnz))
     density = matrix.nnz / cells
     expected = expected_count(density)
+    shape = FACTOR_SHAPE
     if train_on == "observed":
-        expected = OBSERVED_COUNT
+        # Nothing but the prior tells apart what the few entries of a row leave open.
+        shape = max(shape, OBSERVED_SHAPES / n_components)
+        expected = observed_count(element, matrix.data, priors)
         mean = float(np.mean(matrix.data, dtype=np.float64))
         if element.support.lowest >= 1:
             # At most y elements make up a value of y.
             expected = mean if isinstance(element, Degenerate) else min(expected, 0.9 * mean)
     elif isinstance(element, Degenerate):
         expected = float(np.sum(matrix.data, dtype=np.float64)) / cells
-    recipe = Priors.paper_for if priors == "paper" else Priors.matched
-    return recipe(expected, n_components)
+    if priors == "paper":
+        return Priors.paper_for(expected, n_components)
+    return Priors.matched(expected, n_components, shape)
 
 
 def check_tempering(value: Any) -> str | float:

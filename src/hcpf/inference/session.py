@@ -138,7 +138,7 @@ def fit_all(
         plan = replace(plan, element=chosen)
         if stopped:  # one pass makes a usable model
             plan = replace(plan, n_fits=1, options=replace(plan.options, max_iter=1))
-    element = choose_element(plan.element, matrix.data, plan.train_on)
+    element = choose_element(plan.element, matrix.data, plan.train_on, plan.priors)
     parts.check_support(element)
     if start is not None and plan.options.learn_element and type(start.element) is type(element):
         element = start.element.varying(element.per)

@@ -84,7 +84,7 @@ def initial_state(
     items = empty_factors(problem.items.size, n_components)
     total = max(problem.n_observed, 1)
     if problem.train_on == "observed":
-        level = np.sqrt(6.908 / n_components)
+        level = np.sqrt(np.clip(priors.expected(n_components), 0.1, 1e4) / n_components)
         _fill(users, problem.users, np.full(problem.users.size, level), priors, True, rng)
         _fill(items, problem.items, np.full(problem.items.size, level), priors, False, rng)
     else:
@@ -219,7 +219,10 @@ def learn_theta(
 
 
 def to_posterior(state: State, priors: Priors, order: NDArray[np.int64] | None) -> Posterior:
-    """Copy the state into a posterior, users back in the data's order."""
+    """Turn a state that is no longer needed into a posterior, users back in the data's order."""
+    state.extras.clear()
+    nothing = np.empty((0, 0), np.float32)
+    state.users, state.items = (side._replace(g=nothing) for side in (state.users, state.items))
     users = side_posterior(state.users, priors, True, order)
     items = side_posterior(state.items, priors, False, None)
     if state.varying is not None:
@@ -233,9 +236,9 @@ def to_posterior(state: State, priors: Priors, order: NDArray[np.int64] | None) 
 def side_posterior(
     factors: Factors, priors: Priors, users: bool, order: NDArray[np.int64] | None
 ) -> FactorPosterior:
-    """Copy one side into its posterior, rows back in the data's order."""
+    """The posterior of one side, rows back in the data's order."""
     prior = side_prior(priors, factors.a.shape[1], users)
-    rows = np.arange(len(factors.a)) if order is None else np.argsort(order)
+    rows = slice(None) if order is None else np.argsort(order)
     activity_b = factors.activity_b[rows]
     return FactorPosterior(
         shape_=factors.a[rows],

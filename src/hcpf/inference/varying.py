@@ -23,6 +23,7 @@ PRIOR_AT = frozenset({0, 1, 2, 4, 7, 12, 20, 33, 54, 88})
 """Passes in which the prior of theta is estimated anew."""
 
 _FIRST_STRENGTH = 10.0  # elements that the prior counts as, before the data say
+_MOST_ELEMENTS = 30.0  # that an entry counts as at the start
 
 
 @dataclass(eq=False)
@@ -288,7 +289,7 @@ def first_varying(problem: Problem, users: Factors, items: Factors) -> Varying |
     first = Groups.at_prior(0, mean / kappa * strength, strength)
     n_users, n_items = problem.users.size, problem.items.size
     elements = problem.sum_of_values / (problem.n_observed * mean) if mean > 0 else 1.0
-    per_entry = float(np.clip(elements, 1.0, 7.0))
+    per_entry = float(np.clip(elements, 1.0, _MOST_ELEMENTS))
     users.count[:], items.count[:] = (per_entry * s.degrees for s in (problem.users, problem.items))
     if element.per != "both":
         by_user = element.per == "user"

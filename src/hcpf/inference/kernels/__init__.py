@@ -10,6 +10,7 @@ where even that dot product underflows, the entry is redone by log-sum-exp.
 """
 
 from hcpf.inference.kernels.bound import pair_rates, pattern_rate, side_bound, sum_log_z
+from hcpf.inference.kernels.extrapolate import extrapolate
 from hcpf.inference.kernels.rows import (
     advance,
     scale_rows,
@@ -47,6 +48,7 @@ __all__ = [
     "Prior",
     "advance",
     "best_columns",
+    "extrapolate",
     "padded_rows",
     "pair_rates",
     "pattern_rate",
