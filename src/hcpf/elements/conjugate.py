@@ -346,6 +346,9 @@ class InverseGaussianConjugate(Conjugate):
         return 1.0 / flat.reshape(t.shape)
 
 
+_FAR = 9.0
+
+
 def _phi(x: FloatArray) -> FloatArray:
     return np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
 
@@ -358,8 +361,11 @@ def _truncated(chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray,
     """
     root = np.sqrt(chi)
     z = nu / root
-    zeroth = special.ndtr(z)
-    first = z * zeroth + _phi(z)
+    # Beyond _FAR the truncation takes less away than float64 tells: most rows are there.
+    near = z < _FAR
+    zeroth, density = np.ones_like(z), np.zeros_like(z)
+    zeroth[near], density[near] = special.ndtr(z[near]), _phi(z[near])
+    first = z * zeroth + density
     second = z * first + zeroth
     third = z * second + 2.0 * first
     return np.log(first), second / first / root, third / first / chi

@@ -1,0 +1,114 @@
+"""Momentum of the default solver: the step itself, what it gains, and when it starts anew."""
+
+import numpy as np
+import pytest
+
+import hcpf
+from hcpf import HCPF
+from hcpf.elements import Binomial, Degenerate, Gamma, Normal
+from hcpf.inference import kernels
+from hcpf.inference.momentum import push, restart
+from hcpf.inference.problem import make_problem
+from hcpf.inference.state import initial_state
+from hcpf.priors import Priors
+
+PASSES = 20
+
+
+def reference(g, before, share):
+    """The move of log g, by the rational function that stands for the power."""
+    ahead, behind = 1.0 + share, 1.0 - share
+    return g * (ahead * g + behind * before) / (behind * g + ahead * before)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.6, 0.9])
+def test_rows_move_on_in_the_direction_of_their_last_move(share):
+    rng = np.random.default_rng(0)
+    before = rng.gamma(1.0, 1.0, (40, 5)).astype(np.float32) + np.float32(1e-3)
+    last = np.exp(rng.uniform(-0.3, 0.3, before.shape)).astype(np.float32)
+    start = before * last
+    g, was = np.zeros((40, 16), np.float32), before.copy()
+    g[:, :5] = start
+    kernels.extrapolate(g, was, np.zeros(40), share)
+    expected = reference(start.astype(float), before.astype(float), share)
+    np.testing.assert_allclose(g[:, :5], expected, rtol=1e-6)
+    np.testing.assert_allclose(g[:, :5], start * last.astype(float) ** share, rtol=3e-3)
+    np.testing.assert_array_equal(was, start)
+    assert not g[:, 5:].any()
+
+
+def test_no_move_is_larger_than_a_factor_of_five():
+    before = np.array([[1e-20, 1.0, 0.0]], np.float32)
+    g = np.array([[1.0, 1e-20, 0.0]], np.float32)
+    kernels.extrapolate(g, before, np.zeros(1), 0.99)
+    np.testing.assert_allclose(g, [[5.0, 0.2e-20, 0.0]], rtol=1e-6)
+
+
+def test_rows_that_are_scaled_stay_where_they_are():
+    before = np.ones((3, 2), np.float32)
+    scaled, free = np.array([0.0, -4.0, 0.0]), np.zeros(3)
+    for log_scale in (scaled, free):  # scaled now, then scaled the time before
+        g = np.full((3, 2), 2.0, np.float32)
+        kernels.extrapolate(g, before, log_scale, 0.5)
+        np.testing.assert_array_equal(g[1], 2.0)
+        before[[0, 2]] = 1.0
+        assert np.all(g[[0, 2]] > 2.0)
+    g = np.full((3, 2), 3.0, np.float32)
+    kernels.extrapolate(g, before, free, 0.5)
+    assert np.all(g > 3.0)
+
+
+@pytest.mark.parametrize(
+    ("element", "train_on"),
+    [
+        (Degenerate(), "full"), (Gamma(2.0, 0.5), "full"), (Binomial(5, 0.6), "full"),
+        (Gamma(2.0, 0.5, per="both"), "full"), (Normal(3.0, 1.0), "observed"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_the_bound_is_higher_after_as_many_passes(element, train_on):
+    data = hcpf.simulate(
+        150, 80, n_components=6, density=0.2, element=element.varying(None), random_state=3
+    ).interactions
+    bounds = {}
+    for solver in ("auto", "cavi"):
+        model = HCPF(
+            6, element=type(element)(per=element.per), train_on=train_on, solver=solver,
+            max_iter=PASSES, tol=0.0, n_fits=1, random_state=0, learn_element=False,
+            tempering=1.0,
+        )  # fmt: skip
+        bounds[solver] = model.fit(data).history_[-1].elbo
+    assert bounds["auto"] > bounds["cavi"]
+
+
+def some_state(train_on="full"):
+    data = hcpf.simulate(60, 40, n_components=3, density=0.2, random_state=1)
+    problem = make_problem(data.interactions.matrix, Normal(1.0, 1.0), train_on=train_on)
+    return initial_state(problem, Priors.matched(0.2, 4), 4, np.random.default_rng(0))
+
+
+def test_the_first_push_only_remembers_and_a_restart_forgets():
+    state = some_state()
+    start = state.users.g.copy()
+    push(state, observed=False)
+    np.testing.assert_array_equal(state.users.g, start)
+    state.users.g[:] *= 1.1
+    push(state, observed=False)  # of age 0: no share of the move yet
+    np.testing.assert_allclose(state.users.g, 1.1 * start, rtol=1e-6)
+    state.users.g[:] *= 1.1
+    push(state, observed=False)
+    assert np.all(state.users.g[:, :4] > 1.21 * start[:, :4])
+    restart(state)
+    assert not state.extras
+
+
+def test_on_observed_entries_the_means_of_the_items_move_along():
+    state = some_state("observed")
+    for _ in range(2):
+        push(state, observed=True)
+    mean = state.items.mean.copy()
+    state.items.g[:] *= 1.2
+    g = state.items.g.copy()
+    push(state, observed=True)
+    np.testing.assert_allclose(state.items.mean / mean, state.items.g[:, :4] / g[:, :4], rtol=1e-5)
+    assert np.all(state.items.mean > mean)

@@ -1,0 +1,84 @@
+"""What "auto" means on observed entries only, and on more values than are needed."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from hcpf import HCPF
+from hcpf.elements import Binomial, Gamma, Normal
+from hcpf.errors import SupportError
+from hcpf.inference import recipes
+from hcpf.inference.recipes import OBSERVED_COUNT, choose_element, choose_priors, observed_count
+
+RATINGS = np.tile([1.0, 2.0, 3.0, 4.0, 4.0, 4.0, 5.0, 5.0, 3.0, 5.0], 20)
+
+
+def test_a_normal_expects_as_many_elements_as_its_variance_needs():
+    count = observed_count(Normal(), RATINGS, "auto")
+    assert count == pytest.approx(2.0 * RATINGS.mean() ** 2 / RATINGS.var())
+    element = choose_element("normal", RATINGS, "observed")
+    # Of the variance of a sum of so many elements, the count's own share is half of the values'.
+    assert count * float(element.mean) == pytest.approx(RATINGS.mean())
+    assert count * float(element.mean) ** 2 == pytest.approx(0.5 * RATINGS.var())
+
+
+@pytest.mark.parametrize(("values", "count"), [(RATINGS + 90.0, 30.0), (RATINGS**6, None)])
+def test_the_expected_count_has_limits(values, count):
+    found = observed_count(Normal(), values, "auto")
+    assert found == (OBSERVED_COUNT if count is None else count)
+
+
+@pytest.mark.parametrize(("element", "priors"), [(Normal(), "paper"), (Gamma(), "auto")])
+def test_the_papers_count_is_kept_elsewhere(element, priors):
+    assert observed_count(element, RATINGS, priors) == OBSERVED_COUNT
+    assert choose_element(Normal(), RATINGS, "observed", "paper").mean == pytest.approx(
+        RATINGS.mean() / OBSERVED_COUNT
+    )
+
+
+def test_priors_of_observed_entries_match_the_expected_count():
+    matrix = sparse.csr_array(RATINGS.reshape(20, 10))
+    element = choose_element("normal", matrix.data, "observed")
+    for size in (5, 50, 500):
+        priors = choose_priors("auto", matrix, element, 0, size, "observed")
+        assert priors.expected(size) == pytest.approx(observed_count(element, RATINGS, "auto"))
+        assert priors.user_shape == pytest.approx(max(0.3, 30.0 / size))
+
+
+def test_an_estimate_from_some_values_is_near_that_from_all(monkeypatch):
+    rng = np.random.default_rng(0)
+    values = rng.binomial(10, 0.3, 20_000).astype(float)
+    values[777] = 31.0  # the largest value, which the trials must reach, is not overlooked
+    monkeypatch.setattr(recipes, "_ENOUGH", 1000)
+    found = choose_element("binomial", values, "full")
+    assert found.trials >= 31
+    assert float(found.mean) == pytest.approx(values.mean(), rel=0.03)
+    values[778] = 0.5
+    for element in ("binomial", Binomial()):
+        with pytest.raises(SupportError, match=r"0\.5"):
+            choose_element(element, values, "full")
+
+
+def test_ratings_are_predicted_better_than_by_what_is_usual():
+    rng = np.random.default_rng(1)
+    users, items = rng.normal(size=(300, 2)), rng.normal(size=(80, 2))
+    bias = rng.normal(scale=0.3, size=(300, 1)) + rng.normal(scale=0.4, size=80)
+    ratings = 3.5 + bias + 0.6 * users @ items.T + rng.normal(scale=0.5, size=(300, 80))
+    ratings = np.clip(np.rint(ratings), 1.0, 5.0)
+    kept, test = rng.random((300, 80)) < 0.5, rng.random((300, 80)) < 0.1
+    train = sparse.csr_array(np.where(kept & ~test, ratings, 0.0))
+    model = HCPF(4, element=Normal(per="both"), train_on="observed", n_fits=1, random_state=0)
+    model.fit(train)
+    u, i = np.nonzero(test)
+    error = ratings[test] - model.predict(u, i)
+    usual = ratings[test] - _usual(train)[u, i]
+    assert np.mean(error**2) < 0.8 * np.mean(usual**2)
+
+
+def _usual(train):
+    """The mean rating, and what the user and the item add to it."""
+    seen, values = train.toarray() > 0, train.toarray()
+    mean = values[seen].mean()
+    item = np.where(seen, values - mean, 0.0).sum(axis=0) / (seen.sum(axis=0) + 5.0)
+    user = np.where(seen, values - mean - item, 0.0).sum(axis=1) / (seen.sum(axis=1) + 5.0)
+    return mean + item + user[:, None]
