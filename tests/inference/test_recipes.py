@@ -82,3 +82,20 @@ def _usual(train):
     item = np.where(seen, values - mean, 0.0).sum(axis=0) / (seen.sum(axis=0) + 5.0)
     user = np.where(seen, values - mean - item, 0.0).sum(axis=1) / (seen.sum(axis=1) + 5.0)
     return mean + item + user[:, None]
+
+
+def test_excluded_pairs_are_no_zeros_in_the_choice_of_an_element(caplog):
+    rng = np.random.default_rng(2)
+    observed, excluded = rng.random((60, 40)) < 0.9, rng.random((60, 40)) < 0.4
+    values = np.where(observed & ~excluded, rng.gamma(2.0, 1.0, (60, 40)), 0.0)
+    scores = []
+    for exclude in (None, sparse.csr_array(excluded.astype(float))):
+        caplog.clear()
+        with caplog.at_level("INFO", logger="hcpf"):
+            HCPF(3, n_fits=1, max_iter=1, random_state=0).fit(
+                sparse.csr_array(values), exclude=exclude
+            )
+        lines = [line.split()[-1] for line in caplog.messages if line.startswith("auto: Gamma")]
+        scores.append(max(map(float, lines)))
+    # Of what is left 90% is observed; with the excluded pairs as zeros it would be about a half.
+    assert scores[1] > scores[0] + 0.3

@@ -120,7 +120,7 @@ def _with_best_dispersion(element: Element, cells: _Cells) -> Element:
     now = float(np.log(element.parameters[name]))
     found: Any = optimize.minimize_scalar(
         loss,
-        bounds=(now - 2.0, now + 2.0),
+        bounds=(now - 5.0, now + 5.0),
         method="bounded",
         options={"xatol": 3e-3},
     )

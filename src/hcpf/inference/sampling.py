@@ -88,13 +88,13 @@ def select(matrix: Csr, mask: NDArray[np.bool_]) -> Csr:
     return sparse.csr_array((matrix.data[mask], matrix.indices[mask], pointer), shape=matrix.shape)
 
 
-def some_rows(matrix: Csr, most: int, rng: np.random.Generator) -> Csr:
-    """Random whole rows with about ``most`` entries; all of them where there are no more."""
+def some_rows(matrix: Csr, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Random rows with about ``most`` entries, in order; all of them where there are no more."""
     if matrix.nnz <= most:
-        return matrix
+        return np.arange(matrix.shape[0])
     order = rng.permutation(matrix.shape[0])
     entries = np.cumsum(np.diff(matrix.indptr)[order])
-    return matrix[np.sort(order[: max(int(np.searchsorted(entries, most)), 1)])]
+    return np.sort(order[: max(int(np.searchsorted(entries, most)), 1)])
 
 
 def row_of_entries(matrix: Csr) -> NDArray[np.int64]:

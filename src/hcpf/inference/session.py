@@ -37,7 +37,7 @@ from hcpf.inference.varying import Varying
 from hcpf.posterior import Posterior
 from hcpf.priors import Priors
 
-_SHORT_ENTRIES, _SHORT_COMPONENTS, _SHORT_PASSES, _SHORT_HELD_OUT = 300_000, 10, 8, 0.1
+_SHORT_ENTRIES, _SHORT_COMPONENTS, _SHORT_PASSES, _SHORT_HELD_OUT = 300_000, 10, 12, 0.1
 """The short fits that choose an element."""
 _NEAR = 0.5
 """Nats for each held-out entry: an element that far behind, shared, is not tried varying."""
@@ -134,7 +134,7 @@ def fit_all(
     parts = set_aside(matrix, validation, exclude, plan.validation_fraction, plan.train_on, rng)
     matrix = parts.training
     if plan.element == "auto" and plan.train_on == "full":
-        chosen, stopped = _best_of_short_fits(matrix, plan, rng)
+        chosen, stopped = _best_of_short_fits(parts, plan, rng)
         plan = replace(plan, element=chosen)
         if stopped:  # one pass makes a usable model
             plan = replace(plan, n_fits=1, options=replace(plan.options, max_iter=1))
@@ -163,7 +163,7 @@ def fit_all(
 
 
 def _best_of_short_fits(
-    matrix: Csr, plan: FitPlan, rng: np.random.Generator
+    parts: Parts, plan: FitPlan, rng: np.random.Generator
 ) -> tuple[Element, bool]:
     """The element with the best validation likelihood after a few passes.
 
@@ -171,16 +171,17 @@ def _best_of_short_fits(
     held-out pairs, missing ones included, are the same for all candidates. Also returns whether
     Ctrl-C ended the search.
     """
+    matrix, excluded = parts.training, parts.excluded
     kinds = [type(element) for element in candidate_elements(matrix.data)]
     if not kinds[0].domains():
         return kinds[0](), False
-    sample = some_rows(matrix, _SHORT_ENTRIES, rng)
+    rows = some_rows(matrix, _SHORT_ENTRIES, rng)
     short = replace(
         plan,
         n_components=min(plan.n_components, _SHORT_COMPONENTS),
         n_fits=1,
         options=replace(
-            plan.options, solver="cavi", max_iter=_SHORT_PASSES, tol=0.0,
+            plan.options, solver="auto", svi_passes=0, max_iter=_SHORT_PASSES, tol=0.0,
             check_every=_SHORT_PASSES,
         ),
         validation_fraction=_SHORT_HELD_OUT,
@@ -188,7 +189,7 @@ def _best_of_short_fits(
         progress=False,
         checkpoint=None,
     )  # fmt: skip
-    contest = _Contest(sample, short)
+    contest = _Contest(matrix[rows], None if excluded is None else excluded[rows], short)
     for kind in kinds:
         contest.enter(kind())
     best = contest.best or kinds[0]()
@@ -206,8 +207,8 @@ def _best_of_short_fits(
 class _Contest:
     """Short fits of some elements on the same data."""
 
-    def __init__(self, sample: Csr, plan: FitPlan) -> None:
-        self._sample, self._plan = sample, plan
+    def __init__(self, sample: Csr, excluded: Csr | None, plan: FitPlan) -> None:
+        self._sample, self._excluded, self._plan = sample, excluded, plan
         self.scores: dict[Element, float] = {}
         self.stopped = False
 
@@ -216,7 +217,8 @@ class _Contest:
         if self.stopped:
             return
         try:
-            fitted = fit_all(self._sample, replace(self._plan, element=element))
+            plan = replace(self._plan, element=element)
+            fitted = fit_all(self._sample, plan, exclude=self._excluded)
         except InputError:
             return  # the sample cannot estimate it, or is too small to hold anything out
         self.scores[element] = fitted.history[-1].validation_log_likelihood or -np.inf
