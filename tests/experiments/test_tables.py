@@ -91,7 +91,7 @@ def test_tables_show_ours_beside_the_papers(computed, table):
     lines = [line for line in text.splitlines() if line.startswith("| HCPF-N | F |")]
     paper = tables.paper_figures(table)["movielens", "HCPF-N", "F"]
     assert f"({paper:.4f})" in lines[0] or f"({paper:.3f})" in lines[0]
-    assert text.count("**") == 4  # the best of either set
+    assert text.count("**") in (4, 6)  # the best of either set, or two that are as good
 
 
 def test_claims_count_for_and_against():

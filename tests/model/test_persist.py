@@ -130,7 +130,7 @@ def test_an_existing_model_is_replaced_only_if_asked_and_other_files_never(tmp_p
 def test_what_a_killed_first_save_left_does_not_stand_in_the_way(tmp_path):
     path = tmp_path / "model"
     path.mkdir()
-    for name in (".tensors-abc.part", "users-0123.parquet", ".manifest.json.77.part"):
+    for name in (".tensors-abc.part", "users-0123.parquet", ".manifest.json.77.part", ".tmpGsrTZL"):
         (path / name).write_bytes(b"half")
     by_hand([([[1.0]], [[2.0]])]).save(path)
     assert HCPF.load(path).rate(0, 0) == 2.0

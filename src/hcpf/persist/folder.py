@@ -137,7 +137,7 @@ def _sync(folder: Path) -> None:
 
 def _ours(folder: Path) -> set[str]:
     """The names of what a save writes beside the manifest, or left behind when it was killed."""
-    patterns = [f".{MANIFEST}.*.part"]
+    patterns = [f".{MANIFEST}.*.part", ".tmp??????"]  # the latter is how safetensors begins a file
     for kind, ending in _ENDINGS.items():
         patterns += [f"{kind}-*{ending}", f".{kind}-*.part"]
     return {file.name for pattern in patterns for file in folder.glob(pattern)}
