@@ -346,7 +346,7 @@ class InverseGaussianConjugate(Conjugate):
         return 1.0 / flat.reshape(t.shape)
 
 
-_FAR = 9.0
+_FAR = 9.0  # standard deviations from 0 to the centre
 
 
 def _phi(x: FloatArray) -> FloatArray:
@@ -361,7 +361,7 @@ def _truncated(chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray,
     """
     root = np.sqrt(chi)
     z = nu / root
-    # Beyond _FAR the truncation takes less away than float64 tells: most rows are there.
+    # Further out the truncation takes less away than float64 tells, and most rows are there.
     near = z < _FAR
     zeroth, density = np.ones_like(z), np.zeros_like(z)
     zeroth[near], density[near] = special.ndtr(z[near]), _phi(z[near])

@@ -196,7 +196,7 @@ def _check(run: Run, options: FitOptions, validation: HeldOut | None, seconds: f
     logger.info("pass %d: bound %.6g, validation %s", run.state.iteration, bound, score)
     run.converged = options.tol > 0 and _settled(run.history, options.tol)
     if len(run.history) > 1 and bound < run.history[-2].elbo:
-        restart(run.state)
+        restart(run.state)  # momentum has overshot
 
 
 def _settled(history: list[Check], tol: float) -> bool:
