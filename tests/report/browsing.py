@@ -32,6 +32,11 @@ class _Quiet(SimpleHTTPRequestHandler):
         self.requests.append(self.path)
         super().do_GET()
 
+    def end_headers(self):
+        # Pages of one second would be told apart by nothing in the browser's cache.
+        self.send_header("Cache-Control", "no-store")
+        super().end_headers()
+
     def log_message(self, format, *arguments):
         pass
 
