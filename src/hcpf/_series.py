@@ -1,11 +1,11 @@
-r"""The sum over n that defines every compound Poisson density, from its mode outward.
+r"""The sum over n that defines every compound Poisson density.
 
 The terms :math:`\mathrm{Po}(n \mid \Lambda)\, p(y \mid n)` are log-concave in n for every element
 of an additive exponential dispersion model used here, so they rise to one mode and fall on
-either side: the sum starts there and stops where a further term cannot change it.
+either side: the sum starts there and stops where a further term cannot change it. Most often n is
+small and the first few terms are all that count, so these are tried before.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,9 @@ from hcpf._special import log_poisson
 from hcpf._types import BoolArray, FloatArray
 from hcpf.elements.base import Element
 
-_CHUNK = 1 << 10  # entries summed at once
+_CHUNK = 4096  # entries summed at once
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 1024
 _NEGLIGIBLE = 1e-20
-
-Terms = Callable[[FloatArray], FloatArray]
-
 
 @dataclass(frozen=True)
 class SeriesSum:
@@ -44,50 +41,86 @@ def sum_over_n(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
     return SeriesSum(log_sum, mean, second)
 
 
-def _sum_chunk(element: Element, y: FloatArray, rate: FloatArray) -> FloatArray:
-    low, high = element.n_range(y)
+class _Terms:
+    """The terms of some entries, as a function of n."""
 
-    def terms(chosen: BoolArray, n: FloatArray) -> FloatArray:
+    def __init__(self, element: Element, y: FloatArray, rate: FloatArray) -> None:
+        self.element, self.y, self.rate = element, y, rate
+        self.low, self.high = element.n_range(y)
+
+    def of(self, chosen: BoolArray) -> "_Terms":
+        """Those of some of the entries."""
+        return _Terms(self.element.at(chosen), self.y[chosen], self.rate[chosen])
+
+    def at(self, n: FloatArray) -> FloatArray:
+        """Logs of the terms at n, one for each entry or a row for each."""
         column = (slice(None),) + (None,) * (n.ndim - 1)
-        density = element.at(chosen).at(column).log_density_unchecked(y[chosen][column], n)
-        return log_poisson(n, rate[chosen][column]) + density
+        density = self.element.at(column).log_density_unchecked(self.y[column], n)
+        return log_poisson(n, self.rate[column]) + density
 
-    mode = _mode(terms, low, high, rate)
-    everyone = np.ones(y.shape, dtype=np.bool_)
-    peak = terms(everyone, mode)
-    total, first, second = np.ones_like(y), np.zeros_like(y), np.zeros_like(y)
+    def block(self, n: FloatArray) -> FloatArray:
+        """Logs of the terms at rows of n, of which some may be impossible."""
+        low, high = self.low[:, None], self.high[:, None]
+        return np.where((n >= low) & (n <= high), self.at(np.clip(n, low, high)), -np.inf)
+
+
+def _sum_chunk(element: Element, y: FloatArray, rate: FloatArray) -> FloatArray:
+    """Log of the sum, mean and second moment of n."""
+    terms = _Terms(element, y, rate)
+    # Few elements are the rule: the first terms mostly hold all that counts.
+    step = np.arange(_FIRST_BLOCK, dtype=np.float64)
+    first = terms.block(terms.low[:, None] + step)
+    peak = first.max(axis=1)
+    weight = np.exp(first - np.where(np.isfinite(peak), peak, 0.0)[:, None])
+    out = _moments(peak, terms.low, weight.sum(axis=1), weight @ step, weight @ (step * step))
+    longer = weight[:, -1] > _NEGLIGIBLE
+    if np.any(longer):
+        best = np.argmax(first[longer], axis=1)
+        out[:, longer] = _outward(terms.of(longer), terms.low[longer] + best, best == step[-1])
+    return out
+
+
+def _outward(terms: _Terms, mode: FloatArray, further: BoolArray) -> FloatArray:
+    """The same from the mode outward, which is known but where it lies further up."""
+    if np.any(further):
+        mode[further] = _mode(terms.of(further))
+    peak = terms.at(mode)
+    total, first, second = np.ones_like(mode), np.zeros_like(mode), np.zeros_like(mode)
     for direction in (1.0, -1.0):
         active, reached, size = np.isfinite(peak), 0, _FIRST_BLOCK
         while np.any(active):
             step = direction * np.arange(reached + 1, reached + size + 1, dtype=np.float64)
-            n = mode[active][:, None] + step
-            possible = (n >= low[active][:, None]) & (n <= high[active][:, None])
-            held = np.clip(n, low[active][:, None], high[active][:, None])
-            weight = np.exp(terms(active, held) - peak[active][:, None]) * possible
+            block = terms.of(active).block(mode[active][:, None] + step)
+            weight = np.exp(block - peak[active][:, None])
             total[active] += weight.sum(axis=1)
             first[active] += weight @ step
             second[active] += weight @ (step * step)
             # A log-concave sequence that has fallen this far leaves nothing behind that counts.
-            active[active] = (weight[:, -1] > _NEGLIGIBLE) & possible[:, -1]
+            active[active] = weight[:, -1] > _NEGLIGIBLE
             reached, size = reached + size, min(2 * size, _LARGEST_BLOCK)
-    first, second = first / total, second / total
-    mean = mode + first
-    with np.errstate(invalid="ignore"):
-        return np.stack([peak + np.log(total), mean, mode * (mode + 2.0 * first) + second])
+    return _moments(peak, mode, total, first, second)
 
 
-def _mode(
-    terms: Callable[[BoolArray, FloatArray], FloatArray],
-    low: FloatArray,
-    high: FloatArray,
-    rate: FloatArray,
+def _moments(
+    peak: FloatArray, start: FloatArray, total: FloatArray, first: FloatArray, second: FloatArray
 ) -> FloatArray:
+    """Log of the sum, mean and second moment, from sums relative to the peak and to a first n."""
+    total = np.where(total > 0.0, total, 1.0)  # where no term is finite
+    first, second = first / total, second / total
+    with np.errstate(invalid="ignore"):
+        return np.stack(
+            [peak + np.log(total), start + first, start * (start + 2.0 * first) + second]
+        )
+
+
+def _mode(terms: _Terms) -> FloatArray:
     """Find the n with the largest term of each entry, by bisection on the sign of the slope."""
 
     def rises(chosen: BoolArray, n: FloatArray) -> BoolArray:
-        return terms(chosen, n + 1.0) > terms(chosen, n)
+        some = terms.of(chosen)
+        return some.at(n + 1.0) > some.at(n)
 
-    low = low.copy()
+    low, high, rate = terms.low.copy(), terms.high, terms.rate
     active = low < high
     if np.any(active):
         active[active] = rises(active, low[active])

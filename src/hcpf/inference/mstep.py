@@ -17,7 +17,7 @@ from hcpf.inference.state import State, set_shifts
 
 _VALUE_BINS, _RATE_BINS = 160, 6
 _SAMPLE = 100_000  # entries that a histogram is made of, or the edges of its bins
-_VARYING_SAMPLE = 4_000  # entries, where each has its own mean
+_VARYING_SAMPLE = 2_000  # entries, where each has its own mean
 _PAIRS = 2048  # pairs whose factors are gathered at once
 _LEAST_LOG_RATE = -600.0  # below, n is at its least
 
@@ -122,7 +122,7 @@ def _with_best_dispersion(element: Element, cells: _Cells) -> Element:
         loss,
         bounds=(now - 5.0, now + 5.0),
         method="bounded",
-        options={"xatol": 3e-3},
+        options={"xatol": 1e-2},
     )
     return at(float(found.x)) if found.fun < -cells.log_z(element) else element
 
