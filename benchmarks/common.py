@@ -211,13 +211,14 @@ def workspace() -> Iterator[Path]:
 
 
 def cavi(
-    matrix: sparse.csr_array, element: Any, components: int, seed: int
+    matrix: sparse.csr_array, element: Any, components: int, seed: int, threads: int
 ) -> Callable[[int], None]:
     """A function that runs n full coordinate ascent iterations, each going on from the last."""
     from hcpf import Priors
     from hcpf.inference.cavi import cavi_step
     from hcpf.inference.problem import make_problem
     from hcpf.inference.state import initial_state
+    from hcpf.inference.threads import kernel_threads
 
     problem = make_problem(matrix, element)
     cells = float(matrix.shape[0]) * matrix.shape[1]
@@ -225,7 +226,8 @@ def cavi(
     state = initial_state(problem, priors, components, np.random.default_rng(seed))
 
     def run(iterations: int) -> None:
-        for _ in range(iterations):
-            cavi_step(state, problem, priors)
+        with kernel_threads(threads):
+            for _ in range(iterations):
+                cavi_step(state, problem, priors)
 
     return run

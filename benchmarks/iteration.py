@@ -14,7 +14,6 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-import numba
 import numpy as np
 from scipy import sparse
 
@@ -155,7 +154,7 @@ def contestants(args: Any) -> list[Contestant]:
     counts = common.with_values(pairs, 1 + rng.poisson(1.0, pairs.nnz))
 
     def ours(name: str, matrix: sparse.csr_array, element: elements.Element) -> Contestant:
-        run = common.cavi(matrix, element, args.components, args.seed)
+        run = common.cavi(matrix, element, args.components, args.seed, args.threads)
         return Contestant(name, run, few=0, many=args.steps)
 
     if args.varying:
@@ -225,7 +224,6 @@ def main() -> None:
     )
     parser.add_argument("--skip", nargs="*", default=[], help="peers to leave out, such as cornac")
     args = parser.parse_args()
-    numba.set_num_threads(args.threads)
     header = common.start(
         "Seconds per iteration",
         f"{args.entries:,} synthetic entries, {args.users:,} x {args.items:,}, power-law activity, "

@@ -26,16 +26,16 @@ def make_data(args: argparse.Namespace) -> dict[str, Any]:
 
 def iterate(args: argparse.Namespace) -> dict[str, Any]:
     """Time iterations (child process)."""
-    import numba
 
     from hcpf.elements import Binomial
 
-    numba.set_num_threads(args.threads)
     matrix = common.load_matrix(args.folder)
     warm = matrix[:2000, :2000]
-    common.cavi(warm, Binomial.estimate(warm.data), 8, args.seed)(1)
+    common.cavi(warm, Binomial.estimate(warm.data), 8, args.seed, args.threads)(1)
     began = perf_counter()
-    run = common.cavi(matrix, Binomial.estimate(matrix.data), args.components, args.seed)
+    run = common.cavi(
+        matrix, Binomial.estimate(matrix.data), args.components, args.seed, args.threads
+    )
     laid_out, times = perf_counter() - began, []
     for _ in range(args.repetitions):
         began = perf_counter()

@@ -47,11 +47,9 @@ def make_data(args: argparse.Namespace) -> dict[str, Any]:
 
 def run_case(args: argparse.Namespace) -> dict[str, Any]:
     """Fit, read the peak, then time iterations (child process)."""
-    import numba
 
     from hcpf import HCPF
 
-    numba.set_num_threads(args.threads)
     matrix = common.load_matrix(args.folder)
 
     def fit(part: Any, components: int) -> HCPF:
@@ -66,7 +64,7 @@ def run_case(args: argparse.Namespace) -> dict[str, Any]:
     fitted = fit(matrix, args.components[0])
     peak, element = common.peak_bytes(), fitted.element_
     del fitted
-    run = common.cavi(matrix, element, args.components[0], args.seed)
+    run = common.cavi(matrix, element, args.components[0], args.seed, args.threads)
     run(1)
     times = []
     for _ in range(args.repetitions):

@@ -18,6 +18,7 @@ _CHUNK = 4096  # entries summed at once
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 1024
 _NEGLIGIBLE = 1e-20
 
+
 @dataclass(frozen=True)
 class SeriesSum:
     """log of the sum, and the mean and second moment of n under the normalised terms."""

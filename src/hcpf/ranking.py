@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from hcpf._types import Csr
 from hcpf.inference import kernels
+from hcpf.inference.threads import share
 
 _BLOCK = 1 << 24  # scores held at once
 
@@ -51,7 +52,8 @@ def best_items(
         scores = np.empty((len(chosen), n), np.float32)
         places = np.empty((len(chosen), n), np.int32)
         found = np.empty(len(chosen), np.int64)
-        kernels.best_columns(block, start, stop, index, denied, scores, places, found)
+        arguments = block, start, stop, index, denied, scores, places, found
+        share(kernels.best_columns, len(chosen), *arguments, work=block.size)
         yield part, places, scores, found
 
 

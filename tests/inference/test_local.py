@@ -49,7 +49,8 @@ def diagonal(element, y, log_rate, **options):
     side = FactorPosterior(np.ones_like(mean), mean, np.ones(size), np.ones(size))
     state = state_from_posterior(problem, Posterior(side, side), 1)
     sums, single = np.zeros(size), np.arange(size + 1)
-    kernels.sum_log_z(problem.users.entries, state.users, state.items, problem.tables, single, sums)
+    sides = state.users, state.items
+    kernels.sum_log_z(0, size, problem.users.entries, *sides, problem.tables, single, sums)
     constant = problem.local.constant
     _, counts = half_step(
         state.users, state.items, problem.users, problem,

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-import numba
 import numpy as np
 import pytest
 
@@ -83,18 +82,6 @@ def test_a_generator_is_advanced_and_an_equal_one_repeats(data):
     first, second = (fit(data, element=kind, random_state=rng) for _ in range(2))
     assert not np.array_equal(first.posterior_.users.mean_, second.posterior_.users.mean_)
     assert_same_bits(first, fit(data, element=kind, random_state=np.random.default_rng(3)))
-
-
-@pytest.mark.parametrize("before", [1, 2])
-def test_the_callers_number_of_threads_is_restored(data, before):
-    numba.set_num_threads(min(before, numba.config.NUMBA_NUM_THREADS))
-    known = numba.get_num_threads()
-    fit(data, n_threads=1, max_iter=1)
-    fit(data, n_threads=64, max_iter=1)
-    assert numba.get_num_threads() == known
-    with pytest.raises(hcpf.errors.InputError):
-        fit(data, element=Gamma(), n_threads=1, validation_fraction=1e-9)
-    assert numba.get_num_threads() == known
 
 
 def test_fits_and_predictions_side_by_side_equal_serial_ones(data):

@@ -1,10 +1,10 @@
 """Sums of values by user and by item, against scipy; the same bits for any number of threads."""
 
-import numba
 import numpy as np
 import pytest
 from scipy import sparse
 
+from hcpf.inference import threads
 from hcpf.inference.problem import Values
 
 
@@ -28,14 +28,11 @@ def test_sums_of_values(matrix, rng, shuffled):
     np.testing.assert_allclose(values.by_item(by_user), matrix[rows].T @ by_user)
 
 
-def test_threads_do_not_matter(matrix, rng):
+def test_threads_do_not_matter(matrix, rng, monkeypatch):
     values, weight = Values(matrix, None), rng.random(57)
-    before = numba.get_num_threads()
-    try:
-        found = []
-        for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
-            numba.set_num_threads(threads)
+    monkeypatch.setattr(threads, "_WORTH_WAKING", 0.0)
+    found = []
+    for count in (1, 2):
+        with threads.kernel_threads(count):
             found.append(values.by_item(weight))
-    finally:
-        numba.set_num_threads(before)
     np.testing.assert_array_equal(*found)

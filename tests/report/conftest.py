@@ -1,18 +1,16 @@
 """Small models, and kernels on one thread: launching two costs more than such work."""
 
-import numba
 import pytest
 
 from hcpf.elements import Gamma
+from hcpf.inference.threads import kernel_threads
 from report.reporting import drawn, fitted
 
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(before)
+    with kernel_threads(1):
+        yield
 
 
 @pytest.fixture(scope="session")

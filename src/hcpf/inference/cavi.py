@@ -8,7 +8,7 @@ from hcpf.inference import kernels
 from hcpf.inference.kernels import Entries, Factors, Pattern, Prior
 from hcpf.inference.problem import Problem, Side
 from hcpf.inference.state import State, learn_theta, side_prior
-from hcpf.inference.threads import threads_for
+from hcpf.inference.threads import share
 from hcpf.priors import Priors
 
 
@@ -60,8 +60,9 @@ def half_step(
     pattern = side.pattern if pattern is None else pattern
     first, last = blocks[0], blocks[-1]
     n_entries = int(np.sum(entries.stop[first:last] - entries.start[first:last]))
-    with threads_for(2.0 * size * (n_entries + 4.0 * (last - first))):
-        kernels.update_rows(
-            entries, rows, cols, problem.tables, prior, base, pattern, blocks, column_sums, counts
-        )
+    share(
+        kernels.update_rows, len(blocks) - 1, entries, rows, cols, problem.tables, prior, base,
+        pattern, blocks, column_sums, counts,
+        work=2.0 * size * (n_entries + 4.0 * (last - first)),
+    )  # fmt: skip
     return column_sums.sum(axis=0), counts.sum(axis=0)

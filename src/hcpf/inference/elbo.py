@@ -5,6 +5,7 @@ import numpy as np
 from hcpf.inference import kernels
 from hcpf.inference.problem import Problem
 from hcpf.inference.state import State, side_prior
+from hcpf.inference.threads import share
 from hcpf.priors import Priors
 
 
@@ -22,8 +23,8 @@ def elbo(state: State, problem: Problem, priors: Priors) -> float:
     for factors, side, is_users in ((state.users, users, True), (state.items, items, False)):
         shape = priors.user_activity_shape if is_users else priors.item_activity_shape
         parts = np.zeros(len(side.blocks) - 1)
-        prior = side_prior(priors, size, is_users)
-        kernels.side_bound(factors, prior, shape, side.blocks, parts)
+        arguments = factors, side_prior(priors, size, is_users), shape, side.blocks, parts
+        share(kernels.side_bound, len(parts), *arguments, work=100.0 * factors.a.size)
         total += float(parts.sum())
     return total
 
@@ -32,7 +33,9 @@ def _sum_log_z(state: State, problem: Problem) -> float:
     """The sum of log Z over the observed entries, less the divergence of a varying theta."""
     users = problem.users
     sums = np.zeros(len(users.blocks) - 1)
-    kernels.sum_log_z(users.entries, state.users, state.items, problem.tables, users.blocks, sums)
+    arguments = users.entries, state.users, state.items, problem.tables, users.blocks, sums
+    work = state.users.a.shape[1] * problem.n_observed
+    share(kernels.sum_log_z, len(sums), *arguments, work=work)
     # The tables are those of problem.element. Where theta has moved on since, log p(y | n) differs
     # by -n kappa Psi(theta), which is in the shifts, and by y theta.
     total = float(sums.sum()) + problem.local.constant
@@ -50,8 +53,7 @@ def expected_total(state: State, problem: Problem) -> float:
         total = float(state.user_sums @ state.item_sums)
     if pattern.sign != 0.0:
         parts = np.zeros(len(problem.users.blocks) - 1)
-        kernels.pattern_rate(
-            *pattern[:3], state.users.mean, state.items.mean, problem.users.blocks, parts
-        )
+        means = state.users.mean, state.items.mean
+        share(kernels.pattern_rate, len(parts), *pattern[:3], *means, problem.users.blocks, parts)
         total += pattern.sign * float(parts.sum())
     return total

@@ -13,6 +13,7 @@ from hcpf.errors import InputError
 from hcpf.inference import kernels
 from hcpf.inference.sampling import hold_out, locate, pair_keys, sample_missing, select
 from hcpf.inference.state import State
+from hcpf.inference.threads import share
 
 _MOST = 50_000  # observed pairs looked at in one evaluation
 
@@ -58,7 +59,9 @@ def pair_rates(
 ) -> FloatArray:
     """Posterior mean rates of pairs given by position."""
     out = np.empty(len(users), np.float64)
-    kernels.pair_rates(user_mean, item_mean, users.astype(np.int64), items.astype(np.int64), out)
+    pairs = users.astype(np.int64), items.astype(np.int64)
+    work = user_mean.shape[1] * len(out)
+    share(kernels.pair_rates, len(out), user_mean, item_mean, *pairs, out, work=work)
     return out
 
 

@@ -1,12 +1,10 @@
-"""How kernels are compiled, where their machine code is kept, and that one runs at a time."""
+"""How kernels are compiled, and where their machine code is kept."""
 
 import hashlib
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,7 @@ config: Any = numba_config
 
 FAST = {"contract", "reassoc", "nsz", "arcp"}
 """Floating-point liberties the kernels allow; NaN and infinity keep their meaning."""
-
-_LAUNCH = threading.RLock()
+_ALWAYS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
 def kernel(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -35,27 +32,13 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]
         previous = config.CACHE_DIR
         try:
             config.CACHE_DIR = _CACHE_FOLDER
-            compiled = numba.njit(cache=bool(_CACHE_FOLDER), error_model="numpy", **options)(
-                function
-            )
+            return numba.njit(cache=bool(_CACHE_FOLDER), **_ALWAYS, **options)(function)
         except RuntimeError:
-            compiled = numba.njit(error_model="numpy", **options)(function)
+            return numba.njit(**_ALWAYS, **options)(function)
         finally:
             config.CACHE_DIR = previous
-        return _one_at_a_time(compiled) if options.get("parallel") else compiled
 
     return decorate
-
-
-def _one_at_a_time(launch: Callable[..., Any]) -> Callable[..., Any]:
-    """Numba's fallback threading layer aborts the process on concurrent launches."""
-
-    @wraps(launch)
-    def launch_alone(*arguments: Any) -> Any:
-        with _LAUNCH:
-            return launch(*arguments)
-
-    return launch_alone
 
 
 def _cache_folder() -> str:

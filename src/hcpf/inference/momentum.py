@@ -9,6 +9,7 @@ import numpy as np
 
 from hcpf.inference import kernels
 from hcpf.inference.state import State
+from hcpf.inference.threads import share
 
 _AGE, _BEFORE = "momentum_age", ("momentum_users", "momentum_items")
 
@@ -24,7 +25,10 @@ def push(state: State, *, observed: bool) -> None:
     age = float(extras[_AGE][0])
     extras[_AGE] += 1.0
     for name, factors in sides.items():
-        kernels.extrapolate(factors.g, extras[name], factors.log_scale, age / (age + 3.0))
+        share(
+            kernels.extrapolate, len(factors.g), factors.g, extras[name], factors.log_scale,
+            age / (age + 3.0), work=factors.g.size,
+        )  # fmt: skip
     if observed:
         # The rates of the users are sums over the means of their own items alone.
         before, mean = extras[_BEFORE[1]], state.items.mean

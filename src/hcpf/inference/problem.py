@@ -11,6 +11,7 @@ from hcpf.elements.base import Element
 from hcpf.inference import kernels
 from hcpf.inference.kernels import Entries, Local, Pattern
 from hcpf.inference.local import LocalStep, local_step
+from hcpf.inference.threads import share
 
 BLOCKS = 128
 """Fixed blocks of rows: the unit of parallel work, whatever the number of threads."""
@@ -78,7 +79,8 @@ class Values:
     def _weigh(self, weight: FloatArray, rows: slice) -> FloatArray:
         start, stop = (end[rows] for end in self._ends)
         out = np.empty(len(start))
-        kernels.weigh_values(start, stop, *self._arrays, weight, out)
+        work = int(np.sum(stop - start))
+        share(kernels.weigh_values, len(out), start, stop, *self._arrays, weight, out, work=work)
         return out
 
     def _weigh_columns(self, weight: FloatArray) -> FloatArray:
@@ -88,7 +90,8 @@ class Values:
         inner = np.searchsorted(ends, np.arange(1, _COLUMN_SUMS) * (self.matrix.nnz / _COLUMN_SUMS))
         blocks = np.concatenate([[0], inner, [len(start)]]).astype(np.int64)
         out = np.zeros((_COLUMN_SUMS, self.matrix.shape[1]))
-        kernels.weigh_columns(blocks, start, stop, *self._arrays, weight, out)
+        arguments = blocks, start, stop, *self._arrays, weight, out
+        share(kernels.weigh_columns, _COLUMN_SUMS, *arguments, work=self.matrix.nnz)
         return out.sum(axis=0)
 
     @cached_property

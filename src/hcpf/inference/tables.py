@@ -4,6 +4,7 @@ import numpy as np
 
 from hcpf._types import FloatArray
 from hcpf.inference.kernels import tabulate
+from hcpf.inference.threads import share
 
 _TOLERANCE = 2e-6  # of E[n] (relative) and log Z between two rows of a grid
 _MOST_ROWS = 512  # of a grid
@@ -17,7 +18,8 @@ def tabulate_rows(
     mean, log_sum = np.empty((2, 4, rows, nodes.size))
     nothing = np.zeros(1)
     owner = np.arange(rows)
-    tabulate(series, start, owner, nothing, np.zeros(rows), np.log(nodes), mean, log_sum)
+    arguments = series, start, owner, nothing, np.zeros(rows), np.log(nodes), mean, log_sum
+    share(tabulate, rows, *arguments)
     mean[0] += least[:, None] - 1.0  # the kernel counts n from 1
     return _pieces(nodes, mean), _pieces(nodes, log_sum)
 
@@ -36,7 +38,8 @@ def tabulate_grid(
     def rows_at(log_g: FloatArray) -> FloatArray:
         both = np.empty((2, 4, len(log_g), nodes.size))
         owner = np.zeros(len(log_g), dtype=np.int64)
-        tabulate(series, start, owner, phi, sign * np.exp(log_g), log_x, *both)
+        arguments = series, start, owner, phi, sign * np.exp(log_g), log_x
+        share(tabulate, len(log_g), *arguments, *both)
         return both
 
     low, high = ends

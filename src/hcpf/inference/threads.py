@@ -1,42 +1,70 @@
-"""How many threads the kernels use."""
+"""Kernels on several threads.
 
-from collections.abc import Generator
+Plain threads call kernels that let go of the interpreter's lock. Numba's own parallel loops would
+compile a kernel and all that it calls several times over, and its fallback threading layer aborts
+the process when two threads launch one at a time.
+"""
+
+import os
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from itertools import pairwise
+from math import inf
 from typing import Any
 
-import numba  # pyright: ignore[reportMissingTypeStubs]
+import numpy as np
 from numba.core import config as numba_config  # pyright: ignore[reportMissingTypeStubs]
 
-config: Any = numba_config
-
+MOST_THREADS = int(vars(numba_config)["NUMBA_NUM_THREADS"])
+"""The cores that the process may use, or what the environment says instead."""
 _WORTH_WAKING = 1e7  # multiply-adds, about two milliseconds of one core
+_PARTS = 4  # for each thread, so that one on a busy core can leave some to the others
+
+_chosen: ContextVar[int] = ContextVar("threads of the kernels", default=MOST_THREADS)
 
 
 @contextmanager
 def kernel_threads(n_threads: int | None) -> Generator[None, None, None]:
-    """Run kernels with ``n_threads`` threads (None: all), then restore the caller's number.
-
-    Numba keeps the number per calling thread, so that fits side by side do not disturb each other.
-    """
-    most = int(config.NUMBA_NUM_THREADS)
-    before = numba.get_num_threads()
-    numba.set_num_threads(most if n_threads is None else min(n_threads, most))
+    """Run kernels with ``n_threads`` threads (None: all) meanwhile, in the calling thread alone."""
+    before = _chosen.set(MOST_THREADS if n_threads is None else min(n_threads, MOST_THREADS))
     try:
         yield
     finally:
-        numba.set_num_threads(before)
+        _chosen.reset(before)
 
 
-@contextmanager
-def threads_for(work: float) -> Generator[None, None, None]:
-    """Use one thread for a launch so short that waking the others would take longer.
+def share(kernel: Callable[..., None], size: int, *arguments: Any, work: float = inf) -> None:
+    """Call ``kernel(first, last, *arguments)`` on ranges that together make up ``range(size)``.
 
-    ``work`` counts multiply-adds. On a busy machine a worker may be long in coming; the result
-    does not depend on the number of threads.
+    ``work`` counts multiply-adds: few are done by the calling thread alone, since on a busy
+    machine another may be long in coming. The result does not depend on the number of threads.
     """
-    before = numba.get_num_threads()
-    numba.set_num_threads(1 if work < _WORTH_WAKING else before)
+    threads = min(_chosen.get(), size) if work >= _WORTH_WAKING else 1
+    if threads <= 1:
+        kernel(0, size, *arguments)
+        return
+    cuts = np.linspace(0, size, min(_PARTS * threads, size) + 1).astype(int).tolist()
+    ranges = iter(list(pairwise(cuts)))  # whoever is free takes the next one
+
+    def help_out() -> None:
+        for first, last in ranges:
+            kernel(first, last, *arguments)
+
+    helpers = [_pool().submit(help_out) for _ in range(threads - 1)]
     try:
-        yield
+        help_out()
     finally:
-        numba.set_num_threads(before)
+        for helper in helpers:
+            helper.result()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(MOST_THREADS - 1, 1), "hcpf")
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)

@@ -2,7 +2,8 @@
 
 Everything here works on whole rows of a CSR matrix: a thread owns its rows, so there are no
 atomics, no array of entries x K, and the bits do not depend on the number of threads. Sums over
-rows are taken per fixed block of rows and added in order.
+rows are taken per fixed block of rows and added in order. Kernels whose first arguments are
+``first`` and ``last`` do that range of blocks or rows; ``threads.share`` runs them.
 
 Rates are carried as ``exp(log_scale_u + log_scale_i) * dot(g_u, g_i)``. The scales are 0 but for
 rows with shapes so small that exp(digamma) might underflow, which are scaled to a maximum of 1;

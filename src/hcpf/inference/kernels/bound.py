@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from numba import prange  # pyright: ignore[reportMissingTypeStubs]
 
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.count import outside, piece
@@ -73,10 +72,10 @@ def _slow_log_z(entries, rows, cols, local, u):
     return total
 
 
-@kernel(parallel=True)
-def sum_log_z(entries, rows, cols, local, blocks, sums):
+@kernel()
+def sum_log_z(first, last, entries, rows, cols, local, blocks, sums):
     """Per block of rows: the sum of log Z over the entries (without the part constant in n)."""
-    for block in prange(blocks.shape[0] - 1):
+    for block in range(first, last):
         total = 0.0
         for u in range(blocks[block], blocks[block + 1]):
             part, slow = _row_log_z(entries, rows, cols, local, u)
@@ -86,8 +85,8 @@ def sum_log_z(entries, rows, cols, local, blocks, sums):
         sums[block] = total
 
 
-@kernel(parallel=True)
-def side_bound(rows, prior, activity_shape, blocks, sums):
+@kernel()
+def side_bound(first, last, rows, prior, activity_shape, blocks, sums):
     """Per block: E log p(s|r) + E log p(r) + H[s] + H[r] summed over the rows."""
     size = rows.a.shape[1]
     a_r = prior.activity_a
@@ -95,7 +94,7 @@ def side_bound(rows, prior, activity_shape, blocks, sums):
     log_gamma_prior = log_gamma_digamma(activity_shape)[0]
     log_gamma_shape = log_gamma_digamma(prior.shape)[0]
     rate = prior.activity_rate
-    for block in prange(blocks.shape[0] - 1):
+    for block in range(first, last):
         total = 0.0
         for u in range(blocks[block], blocks[block + 1]):
             b_r = rows.activity_b[u]
@@ -115,11 +114,11 @@ def side_bound(rows, prior, activity_shape, blocks, sums):
         sums[block] = total
 
 
-@kernel(parallel=True, fastmath=FAST)
-def pattern_rate(start, stop, index, row_mean, col_mean, blocks, sums):
+@kernel(fastmath=FAST)
+def pattern_rate(first, last, start, stop, index, row_mean, col_mean, blocks, sums):
     """Per block: the sum of E[s_u] . E[v_i] over the pairs of a pattern."""
     size = row_mean.shape[1]
-    for block in prange(blocks.shape[0] - 1):
+    for block in range(first, last):
         total = 0.0
         for u in range(blocks[block], blocks[block + 1]):
             for e in range(start[u], stop[u]):
@@ -131,11 +130,11 @@ def pattern_rate(start, stop, index, row_mean, col_mean, blocks, sums):
         sums[block] = total
 
 
-@kernel(parallel=True, fastmath=FAST)
-def pair_rates(row_mean, col_mean, row, col, out):
+@kernel(fastmath=FAST)
+def pair_rates(first, last, row_mean, col_mean, row, col, out):
     """E[s_u] . E[v_i] for each pair (row[j], col[j])."""
     size = row_mean.shape[1]
-    for j in prange(row.shape[0]):
+    for j in range(first, last):
         dot = f4(0.0)
         for k in range(size):
             dot += row_mean[row[j], k] * col_mean[col[j], k]

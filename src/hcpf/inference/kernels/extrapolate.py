@@ -1,7 +1,6 @@
 """The step of momentum: rows move on in the direction of their last move."""
 
 import numpy as np
-from numba import prange  # pyright: ignore[reportMissingTypeStubs]
 
 from hcpf.inference.jit import FAST, kernel
 
@@ -11,15 +10,15 @@ _TINY = f4(1e-30)
 _UNKNOWN = f4(-1.0)
 
 
-@kernel(parallel=True, fastmath=FAST | {"nnan"})
-def extrapolate(g, before, log_scale, share):
+@kernel(fastmath=FAST | {"nnan"})
+def extrapolate(first, last, g, before, log_scale, share):
     """Move log g on by a share of its last move; where it was is left in ``before``.
 
     (g / before)^share is all but ((1 + share) g + (1 - share) before) / ((1 - share) g + (1 +
     share) before). Rows that are scaled, now or before, stay where they are.
     """
     ahead, behind = f4(1.0 + share), f4(1.0 - share)
-    for u in prange(len(g)):
+    for u in range(first, last):
         if log_scale[u] != 0.0 or before[u, 0] == _UNKNOWN:
             for k in range(before.shape[1]):
                 before[u, k] = g[u, k]

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from numba import prange  # pyright: ignore[reportMissingTypeStubs]
 
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.count import mean_count, outside
@@ -181,20 +180,20 @@ def transpose(rows, place, index, coordinate):
             place[i] += 1
 
 
-@kernel(parallel=True)
-def weigh_values(start, stop, index, values, weight, out):
+@kernel()
+def weigh_values(first, last, start, stop, index, values, weight, out):
     """Per row: the sum of its values, each times the weight of its column."""
-    for u in prange(len(start)):
+    for u in range(first, last):
         total = 0.0
         for e in range(start[u], stop[u]):
             total += values[e] * weight[index[e]]
         out[u] = total
 
 
-@kernel(parallel=True)
-def weigh_columns(blocks, start, stop, index, values, weight, out):
+@kernel()
+def weigh_columns(first, last, blocks, start, stop, index, values, weight, out):
     """Per block of rows and column: the sum of the values, each times the weight of its row."""
-    for block in prange(blocks.shape[0] - 1):
+    for block in range(first, last):
         for u in range(blocks[block], blocks[block + 1]):
             for e in range(start[u], stop[u]):
                 out[block, index[e]] += values[e] * weight[u]
@@ -332,37 +331,36 @@ def _posteriors(rows, first, last, prior, totals, rates, counts, column_sum):
         row_count[u], cross_count[u] = counts[r, 0], counts[r, 2]
 
 
-@kernel(parallel=True)
-def update_rows(entries, rows, cols, local, prior, base, pattern, blocks, column_sums, counts):
-    """One half-step: the optimal posterior of each row in ``blocks``, the columns held fixed.
+@kernel()
+def update_rows(
+    first, last, entries, rows, cols, local, prior, base, pattern, blocks, column_sums, counts
+):
+    """One half-step: the optimal posterior of each row of some blocks, the columns held fixed.
 
     ``base`` is the part of the rates that all rows share (the column sums of the other side's
-    means, or 0); ``pattern`` adds or takes away single pairs. Sums over rows come back per block.
+    means, or 0); ``pattern`` adds or takes away single pairs. Sums over rows come back per block,
+    added to what is there.
     """
     # Arrays are copied in loops: an assignment of slices would compile its error message, too.
     size = rows.a.shape[1]
     flat_a, flat_mean = rows.a.reshape(-1), rows.mean.reshape(-1)
-    for block in prange(blocks.shape[0] - 1):
-        acc = np.empty(rows.g.shape[1], np.float32)
-        work = np.empty((_SPAN, size), np.float32)
-        totals, rates, column_sum = np.empty((_SPAN, size)), np.empty((_SPAN, size)), np.zeros(size)
-        count, row_counts = np.zeros(2), np.empty((_SPAN, 3))
-        slow = np.zeros(_SPAN, np.bool_)
-        for r in range(_SPAN):
-            for k in range(size):
-                rates[r, k] = prior.scale * base[k]
-        for first in range(blocks[block], blocks[block + 1], _SPAN):
-            last = min(first + _SPAN, blocks[block + 1])
-            _accumulate(entries, rows, cols, local, first, last, acc, totals, row_counts, slow)
-            for r in range(last - first):
+    acc, work = np.empty(rows.g.shape[1], np.float32), np.empty((_SPAN, size), np.float32)
+    totals, rates = np.empty((_SPAN, size)), np.empty((_SPAN, size))
+    row_counts, slow = np.empty((_SPAN, 3)), np.zeros(_SPAN, np.bool_)
+    for r in range(_SPAN):
+        for k in range(size):
+            rates[r, k] = prior.scale * base[k]
+    for block in range(first, last):
+        count, column_sum = counts[block], column_sums[block]
+        for here in range(blocks[block], blocks[block + 1], _SPAN):
+            end = min(here + _SPAN, blocks[block + 1])
+            _accumulate(entries, rows, cols, local, here, end, acc, totals, row_counts, slow)
+            for r in range(end - here):
                 if slow[r]:
-                    _slow_row(entries, rows, cols, local, first + r, totals[r], row_counts[r])
+                    _slow_row(entries, rows, cols, local, here + r, totals[r], row_counts[r])
                 count[0] += row_counts[r, 0]
                 count[1] += row_counts[r, 1]
             if pattern.sign != 0.0:
-                _add_pattern(pattern, cols, first, last, base, prior.scale, rates)
-            _posteriors(rows, first, last, prior, totals, rates, row_counts, column_sum)
-            _scale_span(rows, flat_a, flat_mean, work, first, last)
-        for k in range(size):
-            column_sums[block, k] = column_sum[k]
-        counts[block, 0], counts[block, 1] = count[0], count[1]
+                _add_pattern(pattern, cols, here, end, base, prior.scale, rates)
+            _posteriors(rows, here, end, prior, totals, rates, row_counts, column_sum)
+            _scale_span(rows, flat_a, flat_mean, work, here, end)

@@ -2,20 +2,18 @@
 
 import math
 
-from numba import prange  # pyright: ignore[reportMissingTypeStubs]
-
 from hcpf.inference.jit import kernel
 from hcpf.inference.kernels.types import NEGLIGIBLE
 
 
-@kernel(parallel=True)
-def tabulate(series, start, owner, phi, row_g, log_x, mean, log_sum):
+@kernel()
+def tabulate(first, last, series, start, owner, phi, row_g, log_x, mean, log_sum):
     """Fill value, d/dlog x, d/dlog g and the mixed derivative of E[n] and of log sum - log x.
 
     The terms of row r at x are exp(series[n] + g_r phi[n]) x^n with n = 1, 2, ...; the weights
     ``series`` are those of row ``owner[r]``.
     """
-    for row in prange(row_g.shape[0]):
+    for row in range(first, last):
         g = row_g[row]
         weights = series[start[owner[row]] : start[owner[row] + 1]]
         size = weights.shape[0]

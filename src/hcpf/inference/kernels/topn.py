@@ -1,7 +1,6 @@
 """The best few columns of each row of a block of scores."""
 
 import numpy as np
-from numba import prange  # pyright: ignore[reportMissingTypeStubs]
 
 from hcpf.inference.jit import kernel
 
@@ -57,13 +56,13 @@ def _best_of_row(row, denied, scores, places):
     return size
 
 
-@kernel(parallel=True)
-def best_columns(block, start, stop, index, denied, scores, places, found):
-    """For each row of a block of scores: the best columns, those in its list left out.
+@kernel()
+def best_columns(first, last, block, start, stop, index, denied, scores, places, found):
+    """For some rows of a block of scores: the best columns, those in its list left out.
 
     ``block`` is overwritten: what row r has at ``index[start[r]:stop[r]]`` becomes -inf.
     """
-    for r in prange(block.shape[0]):
+    for r in range(first, last):
         for e in range(start[r], stop[r]):
             block[r, index[e]] = -np.inf
         found[r] = _best_of_row(block[r], denied, scores[r], places[r])

@@ -1,0 +1,95 @@
+"""Kernels on several threads: every range once, errors, nested and forked processes."""
+
+import multiprocessing
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import hcpf
+from hcpf import HCPF
+from hcpf.inference import threads
+from hcpf.inference.threads import kernel_threads, share
+
+DEFAULT = threads.MOST_THREADS
+
+
+@pytest.fixture
+def four_threads(monkeypatch):
+    monkeypatch.setattr(threads, "MOST_THREADS", 4)
+    threads._pool.cache_clear()
+    with kernel_threads(4):
+        yield
+    threads._pool.cache_clear()
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 5, 17, 1000])
+def test_every_place_is_visited_once(four_threads, size):
+    visits, who = np.zeros(size, np.int64), set()
+
+    def visit(first, last, visits):
+        who.add(threading.get_ident())
+        time.sleep(0.002)
+        visits[first:last] += 1
+
+    share(visit, size, visits)
+    assert np.all(visits == 1)
+    assert (len(who) > 1) == (size > 1)
+
+
+def test_little_work_wakes_nobody(four_threads):
+    who = []
+    share(lambda first, last: who.append((threading.get_ident(), first, last)), 8, work=10.0)
+    assert who == [(threading.get_ident(), 0, 8)]
+
+
+@pytest.mark.parametrize("bad", [0, 7])
+def test_an_error_on_any_thread_reaches_the_caller(four_threads, bad):
+    def fail(first, last):
+        time.sleep(0.002)
+        if first <= bad < last:
+            raise ZeroDivisionError("on purpose")
+
+    with pytest.raises(ZeroDivisionError, match="on purpose"):
+        share(fail, 8)
+    share(lambda first, last: None, 8)
+
+
+def test_the_number_of_threads_is_restored_after_an_error(four_threads):
+    def fail():
+        with kernel_threads(1):
+            seen.append(threads._chosen.get())
+            raise ValueError("inner")
+
+    seen = []
+    with kernel_threads(2):
+        with pytest.raises(ValueError, match="inner"):
+            fail()
+        seen.append(threads._chosen.get())
+    assert seen == [1, 2]
+
+
+def test_the_number_of_threads_is_the_calling_threads_own(four_threads):
+    seen = []
+    with kernel_threads(1):
+        other = threading.Thread(target=lambda: seen.append(threads._chosen.get()))
+        other.start()
+        other.join()
+    assert seen == [DEFAULT]
+
+
+def _fit(data):
+    fitted = HCPF(3, element="gamma", max_iter=2, random_state=0, progress=False).fit(data)
+    return fitted.history_[-1].elbo
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks")
+@pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
+def test_a_forked_process_has_helpers_of_its_own(monkeypatch):
+    monkeypatch.setattr(threads, "_WORTH_WAKING", 0.0)
+    data = hcpf.simulate(60, 40, density=0.1, random_state=0).interactions
+    here = _fit(data)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply_async(_fit, (data,)).get(timeout=60) == here
