@@ -151,7 +151,9 @@ def save_matrix(matrix: sparse.csr_array, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "data.npy", np.asarray(matrix.data, np.float32))
     np.save(folder / "indices.npy", matrix.indices.astype(np.int32, copy=False))
-    np.save(folder / "indptr.npy", matrix.indptr)
+    # SciPy would read the indices as 64-bit numbers, too, if these were.
+    pointer = np.int32 if matrix.nnz < 1 << 31 else np.int64
+    np.save(folder / "indptr.npy", matrix.indptr.astype(pointer, copy=False))
     np.save(folder / "shape.npy", np.array(matrix.shape))
 
 

@@ -14,7 +14,7 @@ from hcpf._special import log_poisson
 from hcpf._types import BoolArray, FloatArray
 from hcpf.elements.base import Element
 
-_CHUNK = 4096  # entries summed at once
+_CHUNK = 1 << 10  # entries summed at once
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 1024
 _NEGLIGIBLE = 1e-20
 

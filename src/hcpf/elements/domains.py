@@ -11,6 +11,7 @@ from hcpf.errors import InputError, ParameterError, SupportError
 SMALLEST = 1e-9
 """The documented limit of an estimate that would otherwise lie on the edge of its domain."""
 
+_PIECE = 1 << 18  # values looked at together
 _BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
 
@@ -33,9 +34,8 @@ class Domain:
         array = as_float_array(value, f"{owner}'s {name}")
         bad = ~(np.isfinite(array) & self.contains(array))
         if np.any(bad):
-            raise ParameterError(
-                f"{owner}: {name} must be {self.description}, got {_first(array, bad)}."
-            )
+            found = _shown(array, int(np.argmax(bad)))
+            raise ParameterError(f"{owner}: {name} must be {self.description}, got {found}.")
         if array.ndim == 0:
             return float(array)
         array = array.copy()
@@ -66,15 +66,24 @@ class Support:
     def check(self, owner: str, y: ArrayLike) -> FloatArray:
         """Return ``y`` as float64, or raise a SupportError naming the first bad value."""
         array = as_float_array(y, f"the values for {owner}")
-        bad = ~(np.isfinite(array) & self.contains(array))
-        if np.any(bad):
-            count = int(bad.sum())
+        self.require(owner, array)
+        return array
+
+    def require(self, owner: str, values: FloatArray) -> None:
+        """Raise a SupportError naming the first bad value; makes no copy of all of them."""
+        count, first, flat = 0, 0, values.reshape(-1)
+        for start in range(0, flat.size, _PIECE):
+            piece = np.asarray(flat[start : start + _PIECE], dtype=np.float64)
+            bad = ~(np.isfinite(piece) & self.contains(piece))
+            if not count:
+                first = start + int(np.argmax(bad))
+            count += int(bad.sum())
+        if count:
             more = f" ({count} such values in all)" if count > 1 else ""
             raise SupportError(
-                f"{owner} takes {self.description}, but a value is {_first(array, bad)}{more}. "
+                f"{owner} takes {self.description}, but a value is {_shown(values, first)}{more}. "
                 "Choose an element whose support fits, or remove or transform these values."
             )
-        return array
 
 
 REALS = Support("real numbers", False, -np.inf, np.isfinite)
@@ -115,7 +124,7 @@ def check_counts(n: ArrayLike) -> FloatArray:
     if np.any(bad):
         raise InputError(
             f"n, the number of summed elements, must be {POSITIVE_INTEGER.description}, "
-            f"got {_first(array, bad)}."
+            f"got {_shown(array, int(np.argmax(bad)))}."
         )
     return array
 
@@ -132,8 +141,8 @@ def inside_unit(p: float | FloatArray) -> float | FloatArray:
     return np.clip(p, SMALLEST, _BELOW_ONE)
 
 
-def _first(array: FloatArray, bad: BoolArray) -> str:
-    """Show the first bad value of an array, and say where it stands."""
-    where = np.unravel_index(int(np.argmax(bad)), array.shape)
+def _shown(array: FloatArray, index: int) -> str:
+    """Show a value of an array, by its number in all, and say where it stands."""
+    where = np.unravel_index(index, array.shape)
     place = "" if array.ndim == 0 else f" at position {', '.join(map(str, where))}"
     return f"{array[where]:g}{place}"

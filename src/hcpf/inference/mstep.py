@@ -16,8 +16,9 @@ from hcpf.inference.problem import Problem
 from hcpf.inference.state import State, set_shifts
 
 _VALUE_BINS, _RATE_BINS = 160, 6
-_SAMPLE = 100_000  # entries that a histogram is made of, or the edges of its bins
+_SAMPLE = 30_000  # entries that a histogram is made of, or the edges of its bins
 _VARYING_SAMPLE = 2_000  # entries, where each has its own mean
+_WORTH_MOVING = 1e-4  # nats for each entry: a new dispersion means that data are laid out anew
 _PAIRS = 2048  # pairs whose factors are gathered at once
 _LEAST_LOG_RATE = -600.0  # below, n is at its least
 
@@ -124,7 +125,8 @@ def _with_best_dispersion(element: Element, cells: _Cells) -> Element:
         method="bounded",
         options={"xatol": 1e-2},
     )
-    return at(float(found.x)) if found.fun < -cells.log_z(element) else element
+    gain = -float(found.fun) - cells.log_z(element)
+    return at(float(found.x)) if gain > _WORTH_MOVING * cells.weight.sum() else element
 
 
 def _cells(

@@ -73,12 +73,12 @@ def choose_element(
         given = dict(element.parameters)
         if any(np.ndim(value) for value in given.values()):
             raise ParameterError(f"element takes single numbers as parameters, got {element!r}.")
-        element.support.check(type(element).__name__, values)
+        element.support.require(type(element).__name__, values)
         chosen = element.complete(_some(values))
     elif element == "auto":
         chosen = likeliest_element(values)
     else:
-        get(element).support.check(get(element).__name__, values)
+        get(element).support.require(get(element).__name__, values)
         chosen = get(element).estimate(_some(values))
     if train_on == "observed":
         chosen = _for_observed(chosen, observed_count(chosen, values, priors))
