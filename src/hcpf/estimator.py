@@ -72,6 +72,10 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         entries / max(users, items) / 8, between 1 and 4, because independent factors overstate
         their uncertainty where each has many entries; 1 for "observed", for "entry" and where
         most pairs are observed.
+    init
+        What fits begin from: "noise", "clusters" of items that the same users have, or "auto",
+        which takes clusters for every second fit (the first one begins from noise; all do where
+        the solver is "svi" or "entry", or on observed entries only).
     warm_start
         Begin a new fit from the current posterior where the shapes agree.
     n_threads
@@ -122,6 +126,7 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         stratified: bool = True,
         n_truncation: int | None = None,
         tempering: float | Literal["auto"] = "auto",
+        init: Literal["auto", "noise", "clusters"] = "auto",
         warm_start: bool = False,
         n_threads: int | None = None,
         random_state: int | np.random.Generator | None = None,
@@ -150,6 +155,7 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         self.stratified = stratified
         self.n_truncation = n_truncation
         self.tempering = tempering
+        self.init = init
         self.warm_start = warm_start
         self.n_threads = n_threads
         self.random_state = random_state
@@ -289,6 +295,7 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
             validation_fraction=self.validation_fraction,
             n_truncation=self.n_truncation,
             tempering=self.tempering,
+            init=self.init,
             n_threads=self.n_threads,
             random_state=self.random_state,
             progress=self.progress,

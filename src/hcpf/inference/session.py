@@ -16,6 +16,7 @@ from hcpf._types import Csr, FloatArray
 from hcpf.elements.base import Element
 from hcpf.errors import InputError, ParameterError
 from hcpf.inference.checkpoint import Checkpoint, make_folder, remembered_seed, restore
+from hcpf.inference.clusters import cluster_items
 from hcpf.inference.combine import Combined
 from hcpf.inference.fit import Check, Run, train
 from hcpf.inference.heldout import HeldOut, Parts, set_aside
@@ -48,6 +49,7 @@ logger = logging.getLogger("hcpf")
 
 TRAINING_SETS = ("full", "observed", "binary")
 COMBINATIONS = ("average", "best")
+STARTS = ("auto", "noise", "clusters")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,7 @@ class FitPlan:
     validation_fraction: float = 0.0
     n_truncation: int | None = None
     tempering: str | float = 1.0
+    init: str = "auto"
     n_threads: int | None = None
     random_state: int | np.random.Generator | None = None
     progress: bool | None = None
@@ -80,6 +83,7 @@ class FitPlan:
             n_fits=whole("n_fits", self.n_fits),
             tempering=check_tempering(self.tempering),
             combine=one_of("combine", self.combine, COMBINATIONS),
+            init=one_of("init", self.init, STARTS),
             validation_fraction=number(
                 "validation_fraction", self.validation_fraction, 0.0, below_one, "in [0, 1)"
             ),
@@ -93,6 +97,16 @@ class FitPlan:
                 settle(self, **{name: whole(name, getattr(self, name))})
         if self.progress is not None:
             flag("progress", self.progress)
+        if self.init == "clusters" and not self.keeps_its_start:
+            raise ParameterError(
+                'init="clusters" needs solver "auto" or "cavi", and train_on "full" or "binary": '
+                "other solvers forget their start, and observed entries alone have no clusters."
+            )
+
+    @property
+    def keeps_its_start(self) -> bool:
+        """Whether clusters of items can be where a fit begins."""
+        return self.options.solver in ("auto", "cavi") and self.train_on != "observed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,11 +285,14 @@ class _Fit:
     index: int
 
     def run(self, start: Start | None) -> _Outcome:
-        """Train from the start given, from a checkpoint, or from noise."""
+        """Train from the start given, from a checkpoint, from noise or from clusters of items."""
         plan, matrix, rng = self.plan, self.parts.training, self.rng
-        posterior = None
+        options, posterior = plan.options, None
         if start is not None and self.index < len(start.posteriors):
             posterior = start.posteriors[self.index]
+        clustered = posterior is None and self._begins_from_clusters
+        if clustered:  # the first minibatch steps would forget where the items stand
+            options = replace(options, svi_passes=0)
         checkpoint = self._checkpoint(posterior)
         stochastic = plan.options.solver in ("auto", "svi")
         order = rng.permutation(matrix.shape[0]) if stochastic else None
@@ -289,7 +306,10 @@ class _Fit:
         saved = None if checkpoint is None else checkpoint.load()
         problem = remake(self.element, None)
         if posterior is None:
-            state = initial_state(problem, self.priors, plan.n_components, rng)
+            clusters = None
+            if clustered and saved is None:
+                clusters = cluster_items(matrix, plan.n_components, rng)
+            state = initial_state(problem, self.priors, plan.n_components, rng, clusters)
         else:
             state = state_from_posterior(problem, posterior, plan.n_components)
         run = Run(problem, state, self.priors, rng)
@@ -300,7 +320,7 @@ class _Fit:
         del problem, state
         train(
             run,
-            plan.options,
+            options,
             remake=remake,
             values_of=lambda entry: matrix.data[entry],
             validation=self.parts.held_out,
@@ -313,6 +333,13 @@ class _Fit:
         return _Outcome(
             to_posterior(state, self.priors, order), state.element, run.history, run.interrupted
         )
+
+    @property
+    def _begins_from_clusters(self) -> bool:
+        """Every second fit, if nothing else is asked for: both kinds make the better average."""
+        if self.plan.init != "auto":
+            return self.plan.init == "clusters"
+        return self.plan.keeps_its_start and self.index % 2 == 1
 
     def _checkpoint(self, posterior: Posterior | None) -> Checkpoint | None:
         plan = self.plan
@@ -340,7 +367,7 @@ class _Fit:
             digest.update(np.ascontiguousarray(array).data)
         settings = (
             matrix.shape, plan.n_components, plan.train_on, plan.n_truncation, plan.tempering,
-            plan.options.describe(), self.priors, type(self.element).__name__,
+            plan.init, plan.options.describe(), self.priors, type(self.element).__name__,
             self.element.per, self.element.parameters, self.rng.bit_generator.state,
         )  # fmt: skip
         digest.update(repr(settings).encode())

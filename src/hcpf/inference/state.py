@@ -16,6 +16,9 @@ from hcpf.inference.varying import Varying, first_varying
 from hcpf.posterior import FactorPosterior, Posterior
 from hcpf.priors import Priors
 
+_SCATTERED, _LEAST_SHAPE = 0.1, 0.3
+"""Of items in clusters: the part of the mean on the other components, and the least shape."""
+
 
 @dataclass(eq=False)
 class State:
@@ -73,12 +76,17 @@ def empty_factors(rows: int, n_components: int) -> Factors:
 
 
 def initial_state(
-    problem: Problem, priors: Priors, n_components: int, rng: np.random.Generator
+    problem: Problem,
+    priors: Priors,
+    n_components: int,
+    rng: np.random.Generator,
+    clusters: NDArray[np.int64] | None = None,
 ) -> State:
     """A start that breaks the symmetry of the components, scaled to rows' and columns' activity.
 
     A user's factors begin at a mean proportional to the number of entries (plus what the prior
-    adds), times noise, so that the rates start near the rank-one popularity model.
+    adds), times noise, so that the rates start near the rank-one popularity model. Where each item
+    has a cluster, most of its mean lies on that component.
     """
     users = empty_factors(problem.users.size, n_components)
     items = empty_factors(problem.items.size, n_components)
@@ -91,6 +99,8 @@ def initial_state(
         scale = np.sqrt(total * n_components)
         _fill(users, problem.users, _degrees(problem.users) / scale, priors, True, rng)
         _fill(items, problem.items, _degrees(problem.items) / scale, priors, False, rng)
+    if clusters is not None:
+        _concentrate(items, clusters)
     return _begin(users, items, problem, first_varying(problem, users, items))
 
 
@@ -163,6 +173,16 @@ def _fill(
     np.multiply(noise, share[:, None], out=factors.a)
     np.add(factors.a, np.float32(max(prior.shape, 0.1)), out=factors.a)
     factors.activity_b[:] = prior.activity_rate + factors.mean.sum(axis=1, dtype=np.float64)
+
+
+def _concentrate(factors: Factors, component: NDArray[np.int64]) -> None:
+    """Move most of each row's mean and shape to one component; their sums stay."""
+    own = np.arange(len(component)), component
+    for array in (factors.mean, factors.a):
+        total = array.sum(axis=1)
+        array *= np.float32(_SCATTERED)
+        array[own] += np.float32(1.0 - _SCATTERED) * total
+    np.maximum(factors.a, np.float32(_LEAST_SHAPE), out=factors.a)
 
 
 def rescale(state: State) -> None:

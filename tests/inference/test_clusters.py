@@ -1,0 +1,113 @@
+"""Clusters of items, and fits that begin from them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+import hcpf
+from hcpf import HCPF
+from hcpf.elements import Gamma
+from hcpf.errors import ParameterError
+from hcpf.inference import clusters
+from hcpf.inference.clusters import cluster_items
+from hcpf.inference.problem import make_problem
+from hcpf.inference.state import initial_state
+from inference.worlds import PRIORS
+
+
+def blocks(rng, users=60, items=20, groups=4, chance=0.3):
+    """Users of a group have items of that group; items of one come one after the other."""
+    here = np.repeat(np.arange(groups), users)[:, None] == np.repeat(np.arange(groups), items)
+    return sparse.csr_array((here & (rng.random(here.shape) < chance)).astype(np.float32))
+
+
+def test_items_of_the_same_users_share_a_cluster():
+    found = cluster_items(blocks(np.random.default_rng(0)), 4, np.random.default_rng(1))
+    by_group = found.reshape(4, 20)
+    assert np.all(by_group == by_group[:, :1])
+    assert len(set(by_group[:, 0])) == 4
+
+
+def test_some_of_the_users_are_enough(monkeypatch):
+    monkeypatch.setattr(clusters, "_MOST_ENTRIES", 700)
+    found = cluster_items(blocks(np.random.default_rng(0)), 4, np.random.default_rng(1))
+    groups = [np.bincount(part, minlength=4) for part in found.reshape(4, 20)]
+    assert all(counts.max() >= 19 for counts in groups)
+    assert len({int(counts.argmax()) for counts in groups}) == 4
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 12), st.integers(0, 99))
+def test_any_shape_has_clusters(users, items, size, seed):
+    rng = np.random.default_rng(seed)
+    matrix = sparse.csr_array((rng.random((users, items)) < 0.3).astype(np.float32))
+    found = cluster_items(matrix, size, np.random.default_rng(seed))
+    assert found.shape == (items,)
+    assert np.all((found >= 0) & (found < size))
+    assert np.array_equal(found, cluster_items(matrix, size, np.random.default_rng(seed)))
+
+
+def test_items_without_entries_are_spread():
+    matrix = sparse.csr_array((40, 1000), dtype=np.float32)
+    found = cluster_items(matrix, 5, np.random.default_rng(0))
+    assert np.all(np.bincount(found, minlength=5) > 100)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return hcpf.simulate(80, 50, n_components=4, density=0.15, random_state=3).interactions
+
+
+def fit(data, **options):
+    defaults = {"element": "gamma", "max_iter": 4, "tol": 0.0, "random_state": 0}
+    return HCPF(4, **(defaults | options)).fit(data)
+
+
+def same(one, other):
+    return np.array_equal(one.items.mean_, other.items.mean_)
+
+
+def test_every_second_fit_begins_from_clusters(data):
+    auto, noise, clustered = (fit(data, init=init) for init in ("auto", "noise", "clusters"))
+    assert same(auto.posteriors_[0], noise.posteriors_[0])
+    assert same(auto.posteriors_[1], clustered.posteriors_[1])
+    assert same(auto.posteriors_[2], noise.posteriors_[2])
+    assert not same(noise.posteriors_[1], clustered.posteriors_[1])
+
+
+@pytest.mark.parametrize(
+    "options", [{"solver": "svi"}, {"solver": "entry"}, {"train_on": "observed"}]
+)
+def test_fits_that_forget_their_start_begin_from_noise(data, options):
+    assert same(*(fit(data, init=i, **options).posteriors_[1] for i in ("auto", "noise")))
+    with pytest.raises(ParameterError, match='init="clusters" needs solver'):
+        fit(data, init="clusters", **options)
+
+
+def test_another_start_is_refused(data):
+    with pytest.raises(ParameterError, match="init must be"):
+        fit(data, init="spectral")
+
+
+def test_most_of_an_items_mean_moves_to_its_component(data):
+    problem = make_problem(data.matrix, Gamma(2.0, 0.5))
+    own = np.arange(data.n_items) % 4
+    noise, clustered = (
+        initial_state(problem, PRIORS, 4, np.random.default_rng(0), given).items
+        for given in (None, own)
+    )
+    np.testing.assert_allclose(clustered.mean.sum(axis=1), noise.mean.sum(axis=1), rtol=1e-5)
+    np.testing.assert_array_equal(clustered.activity_b, noise.activity_b)
+    share = clustered.mean[np.arange(len(own)), own] / clustered.mean.sum(axis=1)
+    assert np.all((share > 0.9) & (share < 0.96))
+    assert np.all(clustered.a >= 0.3)
+
+
+def test_a_killed_fit_from_clusters_goes_on_to_the_same_bits(data, tmp_path):
+    whole = fit(data, init="clusters", n_fits=1, max_iter=6)
+    folder = tmp_path / "run"
+    fit(data, init="clusters", n_fits=1, max_iter=6, checkpoint=folder, checkpoint_every=2)
+    again = fit(data, init="clusters", n_fits=1, max_iter=6, checkpoint=folder)
+    assert same(whole.posterior_, again.posterior_)
