@@ -100,6 +100,7 @@ BAD = {
     "stratified": [1, "no", None],
     "n_truncation": [0, -1, 2.5, "all", True],
     "tempering": ["hot", 0, -1.0, True, None],
+    "init": ["spectral", None, 1, ["noise"]],
     "warm_start": ["yes", None, 1],
     "n_threads": [0, -1, 1.5, "all", True],
     "random_state": ["seed", -1, 1.5],
