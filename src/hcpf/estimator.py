@@ -15,7 +15,8 @@ from hcpf.errors import NotFittedError, SupportError
 from hcpf.growing import Growing, as_interactions
 from hcpf.inference.entry import EntryOptions
 from hcpf.inference.options import FitOptions
-from hcpf.inference.session import FitPlan, Start, fit_all
+from hcpf.inference.plan import FitPlan
+from hcpf.inference.session import Start, fit_all
 from hcpf.inference.svi import SviOptions
 from hcpf.persist import model as persist
 from hcpf.predict import as_path

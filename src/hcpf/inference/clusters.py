@@ -59,8 +59,9 @@ def _k_means(
     """Clusters of directions by their cosine, begun as in k-means++."""
     centres = np.empty((n_clusters, points.shape[1]), np.float32)
     nearest = np.zeros(len(points), np.float32)
+    exact = weights.astype(np.float64)  # chances have to add up to 1
     for j in range(n_clusters):
-        chance = np.maximum(1.0 - nearest, 1e-9) * weights.astype(np.float64)
+        chance = np.maximum(1.0 - nearest, 1e-9) * exact
         centres[j] = points[rng.choice(len(points), p=chance / chance.sum())]
         nearest = np.maximum(nearest, points @ centres[j])
     found = np.argmax(points @ centres.T, axis=1)

@@ -2,7 +2,7 @@
 
 Plain threads call kernels that let go of the interpreter's lock. Numba's own parallel loops would
 compile a kernel and all that it calls several times over, and its fallback threading layer aborts
-the process when two threads launch one at a time.
+the process when two threads launch kernels at once.
 """
 
 import os
