@@ -9,7 +9,7 @@ from hcpf import Priors
 from hcpf.elements import Gamma, NegativeBinomial, Poisson
 from hcpf.inference.cavi import cavi_step
 from hcpf.inference.elbo import elbo
-from hcpf.inference.kernels.rows import log_rate_of
+from hcpf.inference.kernels.sums import log_rate_of
 from inference import dense
 from inference.worlds import (
     ELEMENTS,

@@ -16,6 +16,7 @@ from hcpf.inference.cavi import half_step
 from hcpf.inference.kernels import Entries, Pattern
 from hcpf.inference.problem import Problem, row_blocks
 from hcpf.inference.state import State, learn_theta, side_prior
+from hcpf.inference.threads import share
 from hcpf.priors import Priors
 
 
@@ -120,5 +121,5 @@ class _Walk:
         self, at: NDArray[np.int64], rows: Entries | Pattern, bound: int
     ) -> NDArray[np.int64]:
         out = np.empty_like(at)
-        kernels.advance(at, rows.stop, rows.index, bound, out)
+        share(kernels.advance, len(at), at, rows.stop, rows.index, bound, out, work=len(at))
         return out

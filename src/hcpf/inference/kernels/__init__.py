@@ -12,14 +12,9 @@ where even that dot product underflows, the entry is redone by log-sum-exp.
 
 from hcpf.inference.kernels.bound import pair_rates, pattern_rate, side_bound, sum_log_z
 from hcpf.inference.kernels.extrapolate import extrapolate
-from hcpf.inference.kernels.rows import (
-    advance,
-    scale_rows,
-    transpose,
-    update_rows,
-    weigh_columns,
-    weigh_values,
-)
+from hcpf.inference.kernels.layout import advance, transpose, weigh_columns, weigh_values
+from hcpf.inference.kernels.rows import scale_rows, update_rows
+from hcpf.inference.kernels.sums import sum_part
 from hcpf.inference.kernels.tabulate import tabulate
 from hcpf.inference.kernels.topn import best_columns
 from hcpf.inference.kernels.types import (
@@ -33,6 +28,7 @@ from hcpf.inference.kernels.types import (
     Local,
     Pattern,
     Prior,
+    Sums,
 )
 from hcpf.inference.kernels.vector import padded_rows
 
@@ -47,6 +43,7 @@ __all__ = [
     "Local",
     "Pattern",
     "Prior",
+    "Sums",
     "advance",
     "best_columns",
     "extrapolate",
@@ -56,6 +53,7 @@ __all__ = [
     "scale_rows",
     "side_bound",
     "sum_log_z",
+    "sum_part",
     "tabulate",
     "transpose",
     "update_rows",

@@ -6,8 +6,8 @@ import numpy as np
 
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.count import outside, piece
-from hcpf.inference.kernels.rows import element_shift, log_rate_of
 from hcpf.inference.kernels.scalars import log_gamma_digamma
+from hcpf.inference.kernels.sums import element_shift, log_rate_of
 from hcpf.inference.kernels.types import KNOWN, ROWS, SHIFT, TINY_DOT
 
 f4 = np.float32

@@ -75,3 +75,11 @@ class Pattern(NamedTuple):
     stop: np.ndarray
     index: np.ndarray
     sign: float
+
+
+class Sums(NamedTuple):
+    """What the entries of each row add up to; no rows where ``update_rows`` is to sum itself."""
+
+    totals: np.ndarray  # sum of E[n] / dot times the other side's g
+    counts: np.ndarray  # sums of E[n], of entries whose series was cut short, and of E[n] x_i
+    slow: np.ndarray  # whether some entry could not be summed so
