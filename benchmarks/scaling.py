@@ -1,13 +1,15 @@
 """Cost per entry as the data grow, cost as K grows, and peak memory against the limit.
 
 Users grow with the entries (20 each), items with their square root. Every case runs in its own
-process, which reads data made by another one, so that peak memory is that of the fit.
+process, which reads data made by another one, so that peak memory is that of the fit. Iterations
+are timed in turns with those of the first case: a shared machine may change its pace meanwhile.
 """
 
 import argparse
 import json
 import shutil
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -18,6 +20,7 @@ import common
 SIZES = (1_000_000, 3_000_000, 10_000_000)
 FULL = (1_000_000, 3_000_000, 10_000_000, 25_000_000, 50_000_000)
 COMPONENTS = (16, 32, 64, 128, 256)
+_TURNS = 10  # iterations of the first case between two of another
 
 
 def sizes(entries: int) -> tuple[int, int]:
@@ -65,28 +68,59 @@ def run_case(args: argparse.Namespace) -> dict[str, Any]:
     peak, element = common.peak_bytes(), fitted.element_
     del fitted
     run = common.cavi(matrix, element, args.components[0], args.seed, args.threads)
+    first = common.load_matrix(args.first)
+    run_first = common.cavi(first, element, args.first_components, args.seed, args.threads)
     run(1)
-    times = []
+    times, times_of_first = [], [seconds_of(run_first, _TURNS)]
     for _ in range(args.repetitions):
-        began = perf_counter()
-        run(1)
-        times.append(perf_counter() - began)
-    return {"before": before, "peak": peak, "times": times}
+        times.append(seconds_of(run, 1))
+        times_of_first.append(seconds_of(run_first, _TURNS))
+    return {"before": before, "peak": peak, "times": times, "times of the first": times_of_first}
+
+
+def seconds_of(run: Any, iterations: int) -> float:
+    """Seconds of an iteration, the one before it not counted."""
+    run(1)
+    began = perf_counter()
+    run(iterations)
+    return (perf_counter() - began) / iterations
 
 
 def cases(
-    args: argparse.Namespace, folder: Path, entries: int, components: Sequence[int]
+    args: argparse.Namespace, folder: Path, sizes_and_components: Sequence[tuple[int, int]]
 ) -> list[dict[str, Any]]:
-    """Rows of a table: one data set, made in a process of its own, and each K in another."""
-    shared = ("--folder", folder, "--element", args.element, "--seed", args.seed)
+    """Rows of a table, each data set and each case in a process of its own."""
+    shared = ("--element", args.element, "--seed", args.seed)
     shared += ("--threads", args.threads, "--repetitions", args.repetitions)
-    common.child("scaling.py", "--task", "data", "--entries", entries, *shared)
+    if not sizes_and_components:
+        return []
+    first_size, first_components = sizes_and_components[0]
+    first = folder / str(first_size)
     rows = []
-    for size in components:
-        case = common.child("scaling.py", "--task", "case", "--components", size, *shared)
-        rows.append(describe(case, entries, size))
-    shutil.rmtree(folder)
+    for entries, components in sizes_and_components:
+        data = folder / str(entries)
+        if not data.exists():
+            common.child(
+                "scaling.py", "--task", "data", "--entries", entries, "--folder", data, *shared
+            )
+        case = common.child(
+            "scaling.py", "--task", "case", "--components", components, "--folder", data,
+            "--first", first, "--first-components", first_components, *shared,
+        )  # fmt: skip
+        rows.append(describe(case, entries, components))
+        rows[-1]["ratio"] = ratio_to_first(
+            case, entries * components / (first_size * first_components)
+        )
+        if data != first:
+            shutil.rmtree(data)
+    shutil.rmtree(first)
     return rows
+
+
+def ratio_to_first(case: dict[str, Any], work: float) -> float:
+    """Cost per unit of work, over that of the first case just before and after."""
+    beside = [(one + other) / 2 for one, other in pairwise(case["times of the first"])]
+    return median(t / b for t, b in zip(case["times"], beside, strict=True)) / work
 
 
 def describe(case: dict[str, Any], entries: int, components: int) -> dict[str, Any]:
@@ -98,17 +132,12 @@ def describe(case: dict[str, Any], entries: int, components: int) -> dict[str, A
     return {
         "entries": entries, "users": users, "items": items, "K": components,
         "s / iteration": seconds, "times": case["times"],
+        "times of the first": case["times of the first"],
         "ns / entry": 1e9 * seconds / entries,
         "ns / (entry x K)": 1e9 * seconds / entries / components,
         "input MB": 8 * entries / common.MB, "process peak MB": case["peak"] / common.MB,
         "fit MB": used / common.MB, "limit MB": limit / common.MB, "within": used <= limit,
     }  # fmt: skip
-
-
-def compare(rows: list[dict[str, Any]], column: str) -> None:
-    """Add the ratio of a column to its value in the first row."""
-    for row in rows:
-        row["ratio"] = row[column] / rows[0][column]
 
 
 def main() -> None:
@@ -122,6 +151,8 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--task", choices=("data", "case"), help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--first", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--first-components", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.task:
         print(json.dumps(make_data(args) if args.task == "data" else run_case(args)))
@@ -136,14 +167,12 @@ def main() -> None:
     memory = {"ratio": ".2f", "process peak MB": ",.0f", "input MB": ",.0f", "fit MB": ",.0f"}
     memory |= {"limit MB": ",.0f", "within": ""}
     with common.workspace() as folder:  # a first case fills the kernel cache
-        cases(args, folder / "warm-up", 10_000, [8])
-        by_size = [cases(args, folder / str(n), n, [args.fixed])[0] for n in entries]
-        by_k = cases(args, folder / "components", args.components_entries, args.components)
-    compare(by_size, "ns / entry")
-    print("Entries grow, K fixed; ratio is that of the cost per entry:\n")
+        cases(args, folder, [(10_000, 8)])
+        by_size = cases(args, folder, [(n, args.fixed) for n in entries])
+        by_k = cases(args, folder, [(args.components_entries, k) for k in args.components])
+    print("Entries grow, K fixed; ratio: cost per entry, in turns with the first row:\n")
     common.table(by_size, {**columns, "ns / entry": ".1f", **memory})
-    compare(by_k, "ns / (entry x K)")
-    print("K grows; ratio is that of the cost per entry and component:\n")
+    print("K grows; ratio: cost per entry and component, in turns with the first row:\n")
     common.table(by_k, {**columns, "ns / (entry x K)": ".3f", **memory})
     common.finish(header, {"by_entries": by_size, "by_components": by_k}, args.json)
 
