@@ -93,7 +93,7 @@ def contest(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
 def main() -> None:
     parser = sets.parser(__doc__, ("ml1m", "gowalla_binary", "anime_30pct"))
     parser.add_argument("-k", type=int, default=20)
-    parser.add_argument("--fits", type=int, nargs="*", default=[1, 3])
+    parser.add_argument("--fits", type=int, nargs="*", default=[1, 4])
     parser.add_argument("--train-on", default="full")
     parser.add_argument("--no-peers", action="store_true")
     args = parser.parse_args()

@@ -76,7 +76,7 @@ def main() -> None:
     """Compare on the data sets named."""
     parser = sets.parser(__doc__, SETS)
     parser.add_argument("--elements", nargs="*", help="names of elements")
-    parser.add_argument("--fits", type=int, default=3)
+    parser.add_argument("--fits", type=int, default=4)
     args = parser.parse_args()
     header = common.start("Varying elements", ", ".join(args.only))
     rows = [row for name, data in sets.each(args) for row in compare(name, data, args)]

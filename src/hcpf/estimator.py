@@ -110,7 +110,7 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         *,
         element: str | Element = "auto",
         train_on: Literal["full", "observed", "binary"] = "full",
-        n_fits: int = 3,
+        n_fits: int = 4,
         combine: Literal["average", "best"] = "average",
         solver: Literal["auto", "cavi", "svi", "entry"] = "auto",
         priors: Literal["auto", "paper"] | Priors = "auto",
@@ -186,7 +186,7 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         plan = self._plan()
         start = None
         if self.warm_start and hasattr(self, "posteriors_"):
-            start = Start(self.posteriors_, self.element_)
+            start = Start(self.posteriors_, self.element_, self.tempering_)
         return self._train(data, plan, start, validation, exclude)
 
     def partial_fit(self, X: Any, y: None = None, *, duplicates: Duplicates = "error") -> Self:
@@ -207,7 +207,9 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         if not hasattr(self, "posteriors_"):
             return self.fit(X)
         data = self._joined(X, duplicates)
-        return self._train(data, self._plan(), Start(self._grown(data), self.element_))
+        return self._train(
+            data, self._plan(), Start(self._grown(data), self.element_, self.tempering_)
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,6 +1,6 @@
 """Ranking: the best items for users, and rows or columns with like profiles."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,11 @@ from hcpf.inference.threads import share
 
 _BLOCK = 1 << 24  # scores held at once
 
+_LEAST_RATE = np.float32(1e-37)  # a product of factors may be 0 in float32, and 0 has no logarithm
+
 Factors = NDArray[np.float32]
-Score = Callable[[NDArray[np.float32], NDArray[np.int64]], NDArray[np.float32]]
+Score = Callable[[NDArray[np.int64]], NDArray[np.float32]]
+"""Scores of all items for some rows; the larger the better."""
 
 
 def side_by_side(parts: list[Factors]) -> Factors:
@@ -20,29 +23,45 @@ def side_by_side(parts: list[Factors]) -> Factors:
     return parts[0] if len(parts) == 1 else np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
+def rates(users: Factors, items: Factors) -> Score:
+    """Score by the product of the factors."""
+    return lambda rows: users[rows] @ items.T
+
+
+def consensus(fits: Sequence[tuple[Factors, Factors]]) -> Score:
+    """Score by the geometric mean of the rates of several fits, in logarithms."""
+    if len(fits) == 1:
+        return rates(*fits[0])
+
+    def score(rows: NDArray[np.int64]) -> Factors:
+        total = np.zeros((len(rows), len(fits[0][1])), np.float32)
+        for users, items in fits:
+            block = users[rows] @ items.T
+            share(kernels.add_logs, len(rows), block, _LEAST_RATE, total, work=4.0 * block.size)
+        return total
+
+    return score
+
+
 def best_items(
-    users: Factors,
-    items: Factors,
+    score: Score,
+    n_items: int,
     seen: Csr | None,
     rows: NDArray[np.int64],
     n: int,
     denied: NDArray[np.bool_],
-    score: Score | None = None,
 ) -> Iterator[tuple[slice, NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]]:
     """Block by block: which of ``rows``, their best items, these items' scores, and how many.
 
-    Items that a row of ``seen`` stores are left out, as are those denied to all. The score of an
-    item is its rate, or what ``score`` makes of the rates of some rows for all items.
+    Items that a row of ``seen`` stores are left out, as are those denied to all.
     """
-    n = min(n, len(items))
-    step = max(1, _BLOCK // len(items))
+    n = min(n, n_items)
+    step = max(1, _BLOCK // n_items)
     nothing = np.zeros(0, np.int32)
     for first in range(0, len(rows), step):
         part = slice(first, min(first + step, len(rows)))
         chosen = rows[part]
-        block = users[chosen] @ items.T
-        if score is not None:
-            block = score(block, chosen)
+        block = score(chosen)
         start = stop = np.zeros(len(chosen), np.int64)
         index = nothing
         if seen is not None:
@@ -82,4 +101,4 @@ def nearest(
         (np.ones(size, np.float32), np.arange(size, dtype=np.int32), np.arange(size + 1)),
         shape=(size, size),
     )
-    return best_items(vectors, vectors, own, rows, n, np.zeros(size, np.bool_))
+    return best_items(rates(vectors, vectors), size, own, rows, n, np.zeros(size, np.bool_))

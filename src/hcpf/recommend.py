@@ -15,10 +15,19 @@ from hcpf.inference.combine import Combined
 from hcpf.inference.explain import contributions
 from hcpf.inference.varying import pair_shift
 from hcpf.predict import Predicting, listed, write_parquet
-from hcpf.ranking import Factors, Score, best_items, nearest, profiles, side_by_side
+from hcpf.ranking import (
+    Factors,
+    Score,
+    best_items,
+    consensus,
+    nearest,
+    profiles,
+    rates,
+    side_by_side,
+)
 from hcpf.recommendations import Explanation, Neighbours, Recommendations
 
-BY = ("probability", "response", "expected")
+BY = ("consensus", "probability", "response", "expected")
 
 
 class Recommending(Predicting):
@@ -29,7 +38,7 @@ class Recommending(Predicting):
         users: Any,
         n: int = 10,
         *,
-        by: str = "probability",
+        by: str = "consensus",
         exclude_seen: bool = True,
         among: Any = None,
         deny: Any = None,
@@ -42,9 +51,11 @@ class Recommending(Predicting):
             Ids of fitted users; for new ones see ``fold_in``.
         n : int
             How many items for each user; fewer where there are fewer candidates.
-        by : {"probability", "response", "expected"}
-            What to rank by: the probability that the pair is observed, the expected response if
-            it is, or the expected total.
+        by : {"consensus", "probability", "response", "expected"}
+            What to rank by: the geometric mean of the rates of the fits, so that what they agree on
+            comes before what one of them is sure of; the probability that the pair is observed,
+            from the average of those rates; the expected response if it is; or the expected total.
+            With a single fit the first two are the same.
         exclude_seen : bool
             Whether to leave out the items the user was fitted with.
         among, deny : ids, optional
@@ -71,7 +82,7 @@ class Recommending(Predicting):
         n: int = 10,
         *,
         users: Any = None,
-        by: str = "probability",
+        by: str = "consensus",
         exclude_seen: bool = True,
         among: Any = None,
         deny: Any = None,
@@ -92,8 +103,7 @@ class Recommending(Predicting):
         n = whole("n", n)
         denied = self._denied(among, deny)
         seen = self.interactions_.matrix if flag("exclude_seen", exclude_seen) else None
-        users, items = self._factors(users=True), self._factors(users=False)
-        blocks = best_items(users, items, seen, rows, n, denied, self._score(by))
+        blocks = best_items(self._score(by), len(self.items_), seen, rows, n, denied)
         for part, places, _, found in blocks:
             rank = np.arange(places.shape[1])
             valid = rank < found[:, None]
@@ -103,18 +113,22 @@ class Recommending(Predicting):
             rate = Combined(self.posteriors_).rates(user, item)
             yield self._described(user, item, order, rate), len(found)
 
-    def _score(self, by: str) -> Score | None:
-        """What to rank by, as a function of the rates of some users; None: the rates."""
-        if one_of("by", by, BY) == "probability":
-            return None
+    def _score(self, by: str) -> Score:
+        """What to rank by."""
+        if one_of("by", by, BY) == "consensus":
+            return consensus([(fit.users.mean_, fit.items.mean_) for fit in self.posteriors_])
+        rate_of = rates(self._factors(users=True), self._factors(users=False))
+        if by == "probability":
+            return rate_of
         element, n_items = self.element_, len(self.items_)
         combined, everything = Combined(self.posteriors_), np.arange(n_items)
         if element.per is None:
             # With one element for all pairs every criterion grows with the rate, or falls with it.
             sign = np.float32(np.sign(float(np.asarray(element.mean))))
-            return lambda rate, users: sign * rate
+            return lambda users: sign * rate_of(users)
 
-        def score(rate: Factors, users: NDArray[np.int64]) -> Factors:
+        def score(users: NDArray[np.int64]) -> Factors:
+            rate = rate_of(users)
             pairs = np.repeat(users, n_items), np.tile(everything, len(users))
             mean = combined.means(element, *pairs).reshape(rate.shape).astype(np.float32)
             if by == "expected":

@@ -100,7 +100,7 @@ def test_the_fitted_model_and_the_plain_twin_agree(monkeypatch):
     wanted = plain_ranking(lists, relevant, 10)
     for block in (1 << 21, 35):  # in one block, and a few users at a time
         monkeypatch.setattr("hcpf.evaluate.ranks._BLOCK", block)
-        found = ranking(model, parts, 10)
+        found = ranking(model, parts, 10, by="probability")
         assert {name: score.value for name, score in found.items()} == pytest.approx(wanted)
 
 

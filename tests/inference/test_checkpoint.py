@@ -23,7 +23,8 @@ from hcpf.inference import fit
 
 COUNTS = {"element": Poisson(1.0)}
 SETTINGS = {
-    "cavi": {"solver": "cavi", "max_iter": 30, "element": Gamma(1.0, 0.5)},
+    "cavi": {"solver": "cavi", "max_iter": 30, "element": Gamma(1.0, 0.5), "tempering": 2.0},
+    "search": {"solver": "cavi", "max_iter": 24, **COUNTS},  # short fits choose the tempering
     "auto": {"svi_passes": 4, "max_iter": 16, "validation_fraction": 0.1, **COUNTS},
     "entry": {"solver": "entry", "max_iter": 16, **COUNTS},
     "two": {"svi_passes": 3, "max_iter": 8, "n_fits": 2, **COUNTS},

@@ -155,7 +155,7 @@ def test_a_fit_with_excluded_and_validation_pairs_is_the_twins():
     fitted = quick(
         element=Normal(0.7, 2.0), priors=PRIORS, warm_start=True, learn_element=False, max_iter=4
     )
-    fitted.posteriors_, fitted.element_ = [start], Normal(0.7, 2.0)
+    fitted.posteriors_, fitted.element_, fitted.tempering_ = [start], Normal(0.7, 2.0), 1.0
     held = np.zeros_like(model.observed)
     held[5, 6] = held[6, 2] = True
     validation = sparse.csr_array((np.ones(2), np.nonzero(held)), shape=held.shape)

@@ -95,7 +95,9 @@ def test_excluded_pairs_are_no_zeros_in_the_choice_of_an_element(caplog):
             HCPF(3, n_fits=1, max_iter=1, random_state=0).fit(
                 sparse.csr_array(values), exclude=exclude
             )
-        lines = [line.split()[-1] for line in caplog.messages if line.startswith("auto: Gamma")]
+        lines = [
+            line.split()[-1] for line in caplog.messages if line.startswith("auto: element=Gamma")
+        ]
         scores.append(max(map(float, lines)))
     # Of what is left 90% is observed; with the excluded pairs as zeros it would be about a half.
     assert scores[1] > scores[0] + 0.3

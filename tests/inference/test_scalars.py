@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import digamma
 
-from hcpf.inference.kernels.scalars import fast_exp, geometric_mean
+from hcpf.inference.kernels.scalars import fast_exp, fast_log2, geometric_mean
 from hcpf.inference.kernels.vector import exp_four
 
 
@@ -63,3 +63,19 @@ def test_four_exponentials_beyond_their_range():
     _exponentials(np.minimum(x, 80.0).astype(np.float32), one, four)
     np.testing.assert_array_equal(one[:2], 0.0)
     np.testing.assert_allclose(four, np.exp(np.clip(x.astype(float), -87.0, 80.0)), rtol=3e-7)
+
+
+@numba.njit
+def _logarithms(x, out):
+    for j in range(len(x)):
+        out[j] = fast_log2(x[j])
+
+
+def test_fast_log2():
+    x = np.concatenate([np.geomspace(1.2e-38, 3e38, 200_000), np.linspace(0.5, 2.0, 100_000)])
+    x = x.astype(np.float32)
+    out = np.empty_like(x)
+    _logarithms(x, out)
+    exact = np.log2(x.astype(float))
+    np.testing.assert_allclose(out, exact, rtol=3e-7, atol=2e-7)
+    assert out[x == 1.0].tolist() == [0.0] * int(np.sum(x == 1.0))

@@ -2,13 +2,18 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from hcpf import HCPF, simulate
 from hcpf.elements import Degenerate, Gamma, Poisson
 from hcpf.errors import ParameterError
 from hcpf.inference.cavi import cavi_step
 from hcpf.inference.elbo import elbo
-from hcpf.inference.recipes import MOST_TEMPERING, choose_tempering
+from hcpf.inference.recipes import (
+    MOST_TEMPERING,
+    MOST_TEMPERING_OF_SEVERAL,
+    usual_tempering,
+)
 from hcpf.inference.svi import SviOptions, svi_pass
 from inference import dense
 from inference.worlds import (
@@ -59,14 +64,44 @@ def test_auto_follows_the_entries_for_each_factor():
     data = simulate(200, 100, density=0.1, random_state=0).interactions
     model = quick(5, tempering="auto").fit(data)
     assert model.tempering_ == pytest.approx(data.n_observed / 200 / 8.0)
-    assert choose_tempering("auto", data.matrix[:20], "full", "cavi") == 1.0
+    assert usual_tempering(data.matrix[:20], "full", "cavi", 1) == 1.0
     corner = simulate(100, 100, density=0.4, random_state=0).interactions.matrix
-    assert choose_tempering("auto", corner, "full", "cavi") == MOST_TEMPERING
-    assert choose_tempering("auto", corner, "observed", "cavi") == 1.0
-    assert choose_tempering("auto", corner, "full", "entry") == 1.0
+    assert usual_tempering(corner, "full", "cavi", 1) == MOST_TEMPERING
+    assert usual_tempering(corner, "full", "cavi", 2) == pytest.approx(corner.nnz / 800.0)
+    busy = simulate(200, 200, density=0.45, random_state=0).interactions.matrix
+    assert usual_tempering(busy, "full", "cavi", 2) == MOST_TEMPERING_OF_SEVERAL
+    assert usual_tempering(corner, "observed", "cavi", 1) == 1.0
+    assert usual_tempering(corner, "full", "entry", 1) == 1.0
     mostly_observed = simulate(60, 60, density=0.8, random_state=0).interactions.matrix
-    assert choose_tempering("auto", mostly_observed, "full", "cavi") == 1.0
+    assert usual_tempering(mostly_observed, "full", "cavi", 1) == 1.0
     assert quick(5, tempering=1.7).fit(data).tempering_ == 1.7
+
+
+def many_groups():
+    """More groups of users and items, apart from each other, than there are components."""
+    rng = np.random.default_rng(0)
+    user_group, item_group = rng.integers(0, 40, 600), rng.integers(0, 40, 500)
+    chance = np.where(user_group[:, None] == item_group, 0.7, 0.004)
+    return sparse.csr_array((rng.random(chance.shape) < chance).astype(float))
+
+
+def test_auto_lets_data_count_more_where_held_out_pairs_are_likelier_then():
+    data = many_groups()
+    model = quick(8, tempering="auto", max_iter=30).fit(data)
+    usual = usual_tempering(data, "full", "auto", 1)
+    assert usual < model.tempering_ <= 64.0
+    steps = np.log2(model.tempering_ / usual) / 2.0  # each one lets the data count four times more
+    assert steps == pytest.approx(round(steps))
+    # Short fits are not worth a search, and what is given is taken.
+    assert quick(8, tempering="auto", max_iter=5).fit(data).tempering_ == usual
+    assert quick(8, tempering=2.0, max_iter=30).fit(data).tempering_ == 2.0
+
+
+def test_a_warm_start_goes_on_with_its_tempering():
+    data = many_groups()
+    model = quick(8, tempering="auto", max_iter=30).fit(data)
+    before = model.tempering_
+    assert model.set_params(warm_start=True, max_iter=2).fit(data).tempering_ == before
 
 
 @pytest.mark.parametrize("bad", ["hot", 0.0, -1.0, np.nan, np.inf, None, True])

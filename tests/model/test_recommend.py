@@ -73,12 +73,33 @@ def test_ranks_count_from_one_for_each_request_and_the_criterion_never_rises(wor
     factors, seen = world
     model = by_hand(factors, seen)
     rows = [0, len(seen) - 1, 0]
-    found = model.recommend(rows, n)
+    found = model.recommend(rows, n, by="probability")
     free = [min(n, int((~seen[row]).sum())) for row in rows]
     assert found.rank.tolist() == [r for count in free for r in range(1, count + 1)]
     assert len(found) == sum(free)
     steps = np.diff(found.probability)[np.diff(found.rank) > 0]
     assert np.all(steps <= 0)
+
+
+@given(world=worlds(), n=st.integers(1, 12))
+def test_a_consensus_is_the_geometric_mean_of_the_fits(world, n):
+    factors, seen = world
+    rates = [np.asarray(s, float) @ np.asarray(v, float).T for s, v in factors]
+    log_mean = np.mean(np.log(np.maximum(rates, 1e-37)), axis=0)
+    model = by_hand(factors, seen)
+    for row in range(len(seen)):
+        found = model.recommend(row, n).item
+        best = np.sort(log_mean[row][~seen[row]])[::-1][:n]
+        np.testing.assert_allclose(log_mean[row][found], best, rtol=0, atol=2e-5)
+        assert len(np.unique(found)) == len(found)
+
+
+def test_what_all_fits_agree_on_comes_before_what_one_is_sure_of():
+    sure, agreed = [[9.0], [0.1], [0.1]], [[2.0], [2.0], [2.0]]
+    factors = [([[1.0]], [a, b]) for a, b in zip(sure, agreed, strict=True)]
+    model = by_hand(factors, np.zeros((1, 2), bool))
+    assert model.recommend(0, 2).item.tolist() == [1, 0]
+    assert model.recommend(0, 2, by="probability").item.tolist() == [0, 1]
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,7 @@ class Ways(StrEnum):
 class By(StrEnum):
     """What recommendations are ranked by."""
 
+    consensus = "consensus"
     probability = "probability"
     response = "response"
     expected = "expected"

@@ -34,9 +34,10 @@ def recommend(
         options.By,
         typer.Option(
             "--by",
-            help="Probability that the pair is observed, value if it is, or expected total.",
+            help="Consensus of the fits, probability that the pair is observed, value if it is, or "
+            "expected total.",
         ),
-    ] = options.By.probability,
+    ] = options.By.consensus,
     everyone: Annotated[
         bool, typer.Option("--all", help="All users; needs -o.", show_default=False)
     ] = False,

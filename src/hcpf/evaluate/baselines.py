@@ -16,7 +16,7 @@ from hcpf.evaluate.independent import Independent
 from hcpf.growing import as_interactions
 from hcpf.inference.heldout import set_aside
 from hcpf.inference.recipes import choose_element
-from hcpf.ranking import best_items
+from hcpf.ranking import best_items, rates
 from hcpf.recommendations import Recommendations
 
 _SWEEPS = 200
@@ -117,10 +117,10 @@ class Popularity(_Baseline):
         return Independent(self.rate(users, items), self.element_)
 
     def recommend(
-        self, users: Any, n: int = 10, *, by: str = "probability", exclude_seen: bool = True
+        self, users: Any, n: int = 10, *, by: str = "consensus", exclude_seen: bool = True
     ) -> Recommendations:
         """The most popular items for each user, those fitted with left out."""
-        one_of("by", by, ("probability",))
+        one_of("by", by, ("consensus", "probability"))  # the same here
         self._check_fitted()
         rows = np.atleast_1d(self._user_index.positions(users))
         if not len(rows):
@@ -130,7 +130,7 @@ class Popularity(_Baseline):
         ones = np.ones((len(self.activity_), 1), np.float32)
         items = self.popularity_.astype(np.float32)[:, None]
         denied = np.zeros(len(items), np.bool_)
-        blocks = list(best_items(ones, items, seen, rows, whole("n", n), denied))
+        blocks = list(best_items(rates(ones, items), len(items), seen, rows, whole("n", n), denied))
         places = np.concatenate([block[1] for block in blocks])
         found = np.concatenate([block[3] for block in blocks])
         rank = np.arange(places.shape[1]) + 1

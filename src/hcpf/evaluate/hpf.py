@@ -56,7 +56,7 @@ class HPF:
         return CompoundPoisson(self.rate(users, items), self.element_)
 
     def recommend(
-        self, users: Any, n: int = 10, *, by: str = "probability", exclude_seen: bool = True
+        self, users: Any, n: int = 10, *, by: str = "consensus", exclude_seen: bool = True
     ) -> Recommendations:
         """The best items for users, as ``HCPF.recommend`` gives them."""
         return self._fitted.recommend(users, n, by=by, exclude_seen=exclude_seen)

@@ -83,7 +83,7 @@ class Recommended(Protocol):
 class Ranker(Protocol):
     """What ``ranking`` needs: the best items for users, those fitted with left out."""
 
-    def recommend(self, users: Any, n: int = 10, *, by: str = "probability") -> Recommended:
+    def recommend(self, users: Any, n: int = 10, *, by: str = ...) -> Recommended:
         """The best ``n`` items for each user, best first."""
         ...
 

@@ -40,7 +40,7 @@ def ranking(
     data: Split,
     k: int = 20,
     *,
-    by: str = "probability",
+    by: str | None = None,
     on: HeldOutPairs | None = None,
 ) -> RankingScores:
     r"""How well the first ``k`` recommendations hold the user's held-out items.
@@ -67,7 +67,7 @@ def ranking(
     k
         Length of the lists.
     by
-        What to rank by, as in ``HCPF.recommend``.
+        What to rank by, as in ``HCPF.recommend``; None: what the model ranks by itself.
     on
         Other pairs than the test pairs, such as ``data.validation``.
     """
@@ -100,9 +100,10 @@ class _Search:
     users: IdIndex
     items: IdIndex
 
-    def hits(self, rows: NDArray[np.int64], k: int, by: str) -> BoolArray:
+    def hits(self, rows: NDArray[np.int64], k: int, by: str | None) -> BoolArray:
         """Rows x ranks; ranks beyond the number of candidates are no hits."""
-        best = self.model.recommend(self.users.ids[rows], n=k, by=by)
+        criterion = {} if by is None else {"by": by}
+        best = self.model.recommend(self.users.ids[rows], n=k, **criterion)
         user, item = self.users.positions(best.user), self.items.positions(best.item)
         hits = np.zeros((len(rows), k), np.bool_)
         hits[np.searchsorted(rows, user), best.rank - 1] = locate(self.relevant, user, item) >= 0

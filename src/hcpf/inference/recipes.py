@@ -34,8 +34,9 @@ MOST_OBSERVED_COUNT = 30.0
 OBSERVED_SHAPES = 30.0
 """Of priors="auto" on observed entries only: the sum of the shapes of a row's factors."""
 
-TEMPERING_SCALE, MOST_TEMPERING, DENSE = 8.0, 4.0, 0.5
-"""Of tempering="auto"."""
+TEMPERING_SCALE, DENSE = 8.0, 0.5
+MOST_TEMPERING, MOST_TEMPERING_OF_SEVERAL = 4.0, 8.0
+"""Of tempering="auto": what ``usual_tempering`` gives at most, to a single fit and to several."""
 
 _ENOUGH = 1 << 18
 """Values that an element is estimated from: more would take memory and change little."""
@@ -222,16 +223,16 @@ def check_tempering(value: Any) -> str | float:
     return number("tempering", value, 1e-3, 1e3, "'auto' or a number from 0.001 to 1000")
 
 
-def choose_tempering(tempering: str | float, matrix: Csr, train_on: str, solver: str) -> float:
-    """How often the data count; "auto" grows with the entries of a row on the longer side.
+def usual_tempering(matrix: Csr, train_on: str, solver: str, n_fits: int) -> float:
+    """How often the data should count, which grows with the entries of a row on the longer side.
 
     Independent gammas overstate how uncertain the factors are, the more so the more entries share
-    them. Where there are few, or where most pairs are observed, the posterior itself is best.
+    them; and fits that are averaged may each be surer. Where there are few entries, or where most
+    pairs are observed, the posterior itself is best.
     """
-    if tempering != "auto":
-        return float(tempering)
     dense = matrix.nnz > DENSE * matrix.shape[0] * matrix.shape[1]
     if train_on == "observed" or solver == "entry" or dense:
         return 1.0
+    most = MOST_TEMPERING if n_fits == 1 else MOST_TEMPERING_OF_SEVERAL
     entries_per_row = matrix.nnz / max(matrix.shape)
-    return float(np.clip(entries_per_row / TEMPERING_SCALE, 1.0, MOST_TEMPERING))
+    return float(np.clip(entries_per_row / TEMPERING_SCALE, 1.0, most))

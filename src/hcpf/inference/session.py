@@ -11,7 +11,7 @@ from scipy import sparse
 
 from hcpf._types import Csr, FloatArray
 from hcpf.elements.base import Element
-from hcpf.errors import InputError, ParameterError
+from hcpf.errors import ParameterError
 from hcpf.inference.checkpoint import Checkpoint, make_folder, remembered_seed, restore
 from hcpf.inference.clusters import cluster_items
 from hcpf.inference.combine import Combined
@@ -21,25 +21,17 @@ from hcpf.inference.mstep import refit_element
 from hcpf.inference.plan import FitPlan
 from hcpf.inference.problem import Problem, make_problem
 from hcpf.inference.recipes import (
-    candidate_elements,
+    MOST_TEMPERING_OF_SEVERAL,
     choose_element,
     choose_priors,
-    choose_tempering,
-    ways_to_vary,
 )
-from hcpf.inference.sampling import row_of_entries, some_rows
+from hcpf.inference.sampling import row_of_entries
+from hcpf.inference.short import best_element, best_tempering
 from hcpf.inference.state import initial_state, state_from_posterior, to_posterior
 from hcpf.inference.threads import kernel_threads
 from hcpf.inference.varying import Varying
 from hcpf.posterior import Posterior
 from hcpf.priors import Priors
-
-_SHORT_ENTRIES, _SHORT_COMPONENTS, _SHORT_PASSES, _SHORT_HELD_OUT = 300_000, 10, 12, 0.1
-"""The short fits that choose an element."""
-_NEAR = 0.5
-"""Nats for each held-out entry: an element that far behind, shared, is not tried varying."""
-_WORTH_VARYING = 0.005
-"""Nats for each held-out entry that a varying theta must gain to be chosen."""
 
 logger = logging.getLogger("hcpf")
 
@@ -50,6 +42,7 @@ class Start:
 
     posteriors: Sequence[Posterior]
     element: Element
+    tempering: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +76,8 @@ def fit_all(
     parts = set_aside(matrix, validation, exclude, plan.validation_fraction, plan.train_on, rng)
     matrix = parts.training
     if plan.element == "auto" and plan.train_on == "full":
-        chosen, stopped = _best_of_short_fits(parts, plan, rng)
-        plan = replace(plan, element=chosen)
-        if stopped:  # one pass makes a usable model
-            plan = replace(plan, n_fits=1, options=replace(plan.options, max_iter=1))
+        chosen, stopped = best_element(fit_all, parts, plan, rng)
+        plan = _cut_short(replace(plan, element=chosen), stopped)
     element = choose_element(plan.element, matrix.data, plan.train_on, plan.priors)
     parts.check_support(element)
     if start is not None and plan.options.learn_element and type(start.element) is type(element):
@@ -97,8 +88,11 @@ def fit_all(
     priors = choose_priors(
         plan.priors, matrix, element, n_excluded, plan.n_components, plan.train_on
     )
-    weight = choose_tempering(plan.tempering, matrix, plan.train_on, plan.options.solver)
-    plan = replace(plan, tempering=weight)
+    if plan.tempering == "auto" and start is not None:
+        plan = replace(plan, tempering=start.tempering)
+    elif plan.tempering == "auto":
+        weight, cut = best_tempering(fit_all, parts, replace(plan, element=element), rng)
+        plan, stopped = _cut_short(replace(plan, tempering=weight), cut), stopped or cut
     runs: list[_Outcome] = []
     seeds = rng.integers(0, 1 << 63, size=(plan.n_fits, 2))
     with kernel_threads(plan.n_threads):
@@ -111,73 +105,11 @@ def fit_all(
     return replace(found, interrupted=found.interrupted or stopped)
 
 
-def _best_of_short_fits(
-    parts: Parts, plan: FitPlan, rng: np.random.Generator
-) -> tuple[Element, bool]:
-    """The element with the best validation likelihood after a few passes.
-
-    First among the kinds of element, then among the ways in which the best of them can vary. The
-    held-out pairs, missing ones included, are the same for all candidates. Also returns whether
-    Ctrl-C ended the search.
-    """
-    matrix, excluded = parts.training, parts.excluded
-    kinds = [type(element) for element in candidate_elements(matrix.data)]
-    if not kinds[0].domains():
-        return kinds[0](), False
-    rows = some_rows(matrix, _SHORT_ENTRIES, rng)
-    short = replace(
-        plan,
-        n_components=min(plan.n_components, _SHORT_COMPONENTS),
-        n_fits=1,
-        options=replace(
-            plan.options, solver="auto", svi_passes=0, max_iter=_SHORT_PASSES, tol=0.0,
-            check_every=_SHORT_PASSES,
-        ),
-        validation_fraction=_SHORT_HELD_OUT,
-        random_state=int(rng.integers(1 << 32)),
-        progress=False,
-        checkpoint=None,
-    )  # fmt: skip
-    contest = _Contest(matrix[rows], None if excluded is None else excluded[rows], short)
-    for kind in kinds:
-        contest.enter(kind())
-    best = contest.best or kinds[0]()
-    shared = dict(contest.scores)
-    for element, score in shared.items():
-        if score > shared[best] - _NEAR:
-            for per in ways_to_vary(element):
-                contest.enter(element.varying(per))
-    found = contest.best or best
-    # What varies costs more and is harder to look at: it has to be clearly better.
-    worth = shared and contest.scores[found] - shared[best] > _WORTH_VARYING
-    return (found if worth else best), contest.stopped
-
-
-class _Contest:
-    """Short fits of some elements on the same data."""
-
-    def __init__(self, sample: Csr, excluded: Csr | None, plan: FitPlan) -> None:
-        self._sample, self._excluded, self._plan = sample, excluded, plan
-        self.scores: dict[Element, float] = {}
-        self.stopped = False
-
-    def enter(self, element: Element) -> None:
-        """Fit one more, unless Ctrl-C has ended the search."""
-        if self.stopped:
-            return
-        try:
-            plan = replace(self._plan, element=element)
-            fitted = fit_all(self._sample, plan, exclude=self._excluded)
-        except InputError:
-            return  # the sample cannot estimate it, or is too small to hold anything out
-        self.scores[element] = fitted.history[-1].validation_log_likelihood or -np.inf
-        self.stopped = fitted.interrupted
-        logger.info("auto: %r has validation likelihood %.5f", element, self.scores[element])
-
-    @property
-    def best(self) -> Element | None:
-        """The element with the best likelihood so far."""
-        return max(self.scores, key=lambda element: self.scores[element], default=None)
+def _cut_short(plan: FitPlan, stopped: bool) -> FitPlan:
+    """After Ctrl-C: one pass makes a usable model."""
+    if not stopped:
+        return plan
+    return replace(plan, n_fits=1, options=replace(plan.options, max_iter=1))
 
 
 def _generator(plan: FitPlan) -> np.random.Generator:
@@ -271,10 +203,15 @@ class _Fit:
 
     @property
     def _begins_from_clusters(self) -> bool:
-        """Every second fit, if nothing else is asked for: both kinds make the better average."""
-        if self.plan.init != "auto":
-            return self.plan.init == "clusters"
-        return self.plan.keeps_its_start and self.index % 2 == 1
+        """Every second fit, if nothing else is asked for: both kinds make the better average.
+
+        But data that count very often hold a fit where it begins, and there noise is better.
+        """
+        plan = self.plan
+        if plan.init != "auto":
+            return plan.init == "clusters"
+        free = float(plan.tempering) <= MOST_TEMPERING_OF_SEVERAL
+        return plan.keeps_its_start and free and self.index % 2 == 1
 
     def _checkpoint(self, posterior: Posterior | None) -> Checkpoint | None:
         plan = self.plan

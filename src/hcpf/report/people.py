@@ -65,7 +65,7 @@ def looked_up(model: HCPF, first: Rows, rng: np.random.Generator) -> Rows:
 def describe(model: HCPF, rows: Rows, explained: int = _ADVICE) -> list[Person]:
     """All that the report says of some users; of so many recommendations also why."""
     # Without a model of missing pairs there is no probability to rank by.
-    by = "response" if model.train_on == "observed" else "probability"
+    by = "response" if model.train_on == "observed" else "consensus"
     best = model.recommend(model.users_[rows], _ADVICE, by=by)
     low, high = model.predictive(best.user, best.item).observed.interval(LEVEL)
     users, items = IdIndex("users", model.users_), IdIndex("items", model.items_)

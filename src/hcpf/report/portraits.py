@@ -26,7 +26,7 @@ def _basis(model: HCPF) -> str:
             "This model was trained on observed pairs only, so it says nothing about how probable "
             "a pair is: items are ranked by their expected value."
         )
-    return "Items are ranked by the probability that the user takes them."
+    return "Items are ranked by the consensus of the fits on what the user takes."
 
 
 def _portrait(model: HCPF, person: Person, labels: list[str]) -> Markup:

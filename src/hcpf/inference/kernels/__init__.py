@@ -16,7 +16,7 @@ from hcpf.inference.kernels.layout import advance, transpose, weigh_columns, wei
 from hcpf.inference.kernels.rows import scale_rows, update_rows
 from hcpf.inference.kernels.sums import sum_part
 from hcpf.inference.kernels.tabulate import tabulate
-from hcpf.inference.kernels.topn import best_columns
+from hcpf.inference.kernels.topn import add_logs, best_columns
 from hcpf.inference.kernels.types import (
     DIRECT,
     GRID,
@@ -44,6 +44,7 @@ __all__ = [
     "Pattern",
     "Prior",
     "Sums",
+    "add_logs",
     "advance",
     "best_columns",
     "extrapolate",

@@ -37,6 +37,21 @@ def fast_exp(x):
 
 
 @kernel(forceinline=True, fastmath=FAST)
+def fast_log2(x):
+    """float32 log2 of a positive number, written so that it vectorises.
+
+    x = 2^n m with m within a factor of sqrt(2) of 1, and log m = 2 atanh((m - 1) / (m + 1)).
+    """
+    bits = np.float32(x).view(np.int32)
+    n = (bits - np.int32(0x3F3504F3)) >> np.int32(23)  # the bits of sqrt(1/2)
+    m = np.int32(bits - (n << np.int32(23))).view(np.float32)
+    t = (m - f4(1.0)) / (m + f4(1.0))
+    t2 = t * t
+    series = f4(1.0) + t2 * (f4(1 / 3) + t2 * (f4(1 / 5) + t2 * (f4(1 / 7) + t2 * f4(1 / 9))))
+    return f4(n) + f4(2.0 * LOG2_E) * t * series
+
+
+@kernel(forceinline=True, fastmath=FAST)
 def geometric_mean(a, mean):
     """float32 exp(E log s) of a Gamma variable with shape a and the given mean.
 

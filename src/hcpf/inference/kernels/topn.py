@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from hcpf.inference.jit import kernel
+from hcpf.inference.jit import FAST, kernel
+from hcpf.inference.kernels.scalars import fast_log2
 
 
 @kernel()
@@ -54,6 +55,15 @@ def _best_of_row(row, denied, scores, places):
         places[0], places[last] = places[last], places[0]
         _sift_down(scores, places, 0, last)
     return size
+
+
+@kernel(fastmath=FAST)
+def add_logs(first, last, rates, least, out):
+    """Add to some rows of ``out`` log2 of the rates, which count as at least ``least``."""
+    for r in range(first, last):
+        rate, total = rates[r], out[r]
+        for i in range(len(total)):
+            total[i] += fast_log2(max(rate[i], least))
 
 
 @kernel()
