@@ -70,13 +70,14 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         The paper's N_tr, the largest n summed; None sums every n that counts.
     tempering
         How often the data count against the priors: 1 is the posterior itself. "auto" is
-        entries / max(users, items) / 8, between 1 and 4, because independent factors overstate
-        their uncertainty where each has many entries; 1 for "observed", for "entry" and where
-        most pairs are observed.
+        entries / max(users, items) / 8, between 1 and 4 (8 for several fits), because independent
+        factors overstate their uncertainty where each has many entries, and more where short fits
+        find that held-out pairs are likelier then; 1 for "observed", for "entry" and where most
+        pairs are observed.
     init
         What fits begin from: "noise", "clusters" of items that the same users have, or "auto",
         which takes clusters for every second fit (the first one begins from noise; all do where
-        the solver is "svi" or "entry", or on observed entries only).
+        the tempering is above 8, the solver is "svi" or "entry", or on observed entries only).
     warm_start
         Begin a new fit from the current posterior where the shapes agree.
     n_threads

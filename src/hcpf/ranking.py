@@ -30,17 +30,25 @@ def rates(users: Factors, items: Factors) -> Score:
 
 def consensus(fits: Sequence[tuple[Factors, Factors]]) -> Score:
     """Score by the geometric mean of the rates of several fits, in logarithms."""
-    if len(fits) == 1:
-        return rates(*fits[0])
+    return rates(*fits[0]) if len(fits) == 1 else _Consensus(fits)
 
-    def score(rows: NDArray[np.int64]) -> Factors:
-        total = np.zeros((len(rows), len(fits[0][1])), np.float32)
-        for users, items in fits:
-            block = users[rows] @ items.T
+
+class _Consensus:
+    """The sum of the fits' log rates. Scores are good until the next ones are asked for."""
+
+    def __init__(self, fits: Sequence[tuple[Factors, Factors]]) -> None:
+        self._fits = fits
+        self._room = np.empty((2, 0, len(fits[0][1])), np.float32)  # new memory costs more than use
+
+    def __call__(self, rows: NDArray[np.int64]) -> Factors:
+        if self._room.shape[1] < len(rows):
+            self._room = np.empty((2, len(rows), self._room.shape[2]), np.float32)
+        block, total = self._room[:, : len(rows)]
+        total.fill(0.0)
+        for users, items in self._fits:
+            np.matmul(users[rows], items.T, out=block)
             share(kernels.add_logs, len(rows), block, _LEAST_RATE, total, work=4.0 * block.size)
         return total
-
-    return score
 
 
 def best_items(
