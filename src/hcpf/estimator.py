@@ -72,8 +72,8 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         How often the data count against the priors: 1 is the posterior itself. "auto" is
         entries / max(users, items) / 8, between 1 and 4 (8 for several fits), because independent
         factors overstate their uncertainty where each has many entries, and more where short fits
-        find that held-out pairs are likelier then; 1 for "observed", for "entry" and where most
-        pairs are observed.
+        find that held-out pairs are likelier then; 1 for "observed", for "entry", for the paper's
+        priors and where most pairs are observed.
     init
         What fits begin from: "noise", "clusters" of items that the same users have, or "auto",
         which takes clusters for every second fit (the first one begins from noise; all do where

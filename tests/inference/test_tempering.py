@@ -95,6 +95,7 @@ def test_auto_lets_data_count_more_where_held_out_pairs_are_likelier_then():
     # Short fits are not worth a search, and what is given is taken.
     assert quick(8, tempering="auto", max_iter=5).fit(data).tempering_ == usual
     assert quick(8, tempering=2.0, max_iter=30).fit(data).tempering_ == 2.0
+    assert quick(8, tempering="auto", max_iter=2, priors="paper").fit(data).tempering_ == 1.0
 
 
 def test_a_warm_start_goes_on_with_its_tempering():

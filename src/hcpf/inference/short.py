@@ -71,6 +71,8 @@ def best_tempering(
     rows have too few entries to count more than once, or if the fit itself is to be a short one.
     Also returns whether Ctrl-C ended the search.
     """
+    if plan.priors == "paper":
+        return 1.0, False  # what the paper's recipe gives is the posterior itself
     tempering = usual_tempering(parts.training, plan.train_on, plan.options.solver, plan.n_fits)
     if tempering == 1.0 or plan.options.max_iter <= 2 * _TEMPERING_PASSES:
         return tempering, False
