@@ -6,7 +6,7 @@ import numpy as np
 
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.scalars import geometric_mean, log_mean
-from hcpf.inference.kernels.sums import accumulate, clear, slow_row
+from hcpf.inference.kernels.sums import accumulate, slow_row
 
 f4 = np.float32
 _SPAN = 32
@@ -140,6 +140,18 @@ def _posteriors(rows, first, last, prior, totals, rates, counts, column_sum):
 
 
 @kernel()
+def _take(sums, first, last, g, totals, counts, slow):
+    """Read what was summed part by part, times g, as ``accumulate`` gives it for whole rows."""
+    for u in range(first, last):
+        r = u - first
+        for k in range(totals.shape[1]):
+            totals[r, k] = g[u, k] * sums.totals[u, k]
+        for j in range(counts.shape[1]):
+            counts[r, j] = sums.counts[u, j]
+        slow[r] = sums.slow[u]
+
+
+@kernel()
 def update_rows(
     first, last, entries, rows, cols, local, prior, base, pattern, blocks, sums, column_sums, counts
 ):
@@ -164,17 +176,14 @@ def update_rows(
         for here in range(blocks[block], blocks[block + 1], _SPAN):
             end = min(here + _SPAN, blocks[block + 1])
             if is_summed:
-                totals, row_counts = sums.totals[here:end], sums.counts[here:end]
-                slow = sums.slow[here:end]
+                _take(sums, here, end, g, totals, row_counts, slow)
             else:
-                clear(totals, row_counts, slow)
-                accumulate(entries, rows, cols, local, here, end, acc, totals, row_counts, slow)
+                accumulate(
+                    entries, rows, cols, local, here, end, True, acc, totals, row_counts, slow
+                )
             for r in range(end - here):
                 if slow[r]:
                     slow_row(entries, rows, cols, local, here + r, totals[r], row_counts[r])
-                else:
-                    for k in range(size):
-                        totals[r, k] *= g[here + r, k]
                 count[0] += row_counts[r, 0]
                 count[1] += row_counts[r, 1]
             if pattern.sign != 0.0:

@@ -77,10 +77,11 @@ def slow_row(entries, rows, cols, local, u, total, count):
 
 
 @kernel(fastmath=FAST)
-def accumulate(entries, rows, cols, local, first, last, acc, totals, counts, slow):
-    """Add to each row's totals sum_i (E[n_ui]/dot_ui) g_ik, four entries at a time.
+def accumulate(entries, rows, cols, local, first, last, is_whole, acc, totals, counts, slow):
+    """Per row: sum_i E[n_ui] phi_uik, by g_uk sum_i (E[n_ui]/dot_ui) g_ik, four entries at a time.
 
-    That times g_uk is sum_i E[n_ui] phi_uik. ``slow`` marks rows that need ``slow_row`` instead: a
+    Unless the entries are all that the rows have (``is_whole``), what they say is added to what is
+    there, without the factor g_uk. ``slow`` marks rows that need ``slow_row`` instead: a
     call from here would slow every entry.
     """
     index, coordinate = entries.index, entries.coordinate
@@ -98,6 +99,10 @@ def accumulate(entries, rows, cols, local, first, last, acc, totals, counts, slo
         gap = starts[u + 1] - stop if u + 1 < last else 0
         pending, count, cross_count, is_slow = 0, 0.0, 0.0, False
         acc[:] = f4(0.0)
+        if is_whole:
+            for k in range(size):
+                totals[r, k] = 0.0
+            counts[r, 0], counts[r, 1], counts[r, 2], slow[r] = 0.0, 0.0, 0.0, False
         while e < stop:
             # A last group of fewer than four repeats its first entry with weight 0.
             left = stop - e
@@ -106,11 +111,12 @@ def accumulate(entries, rows, cols, local, first, last, acc, totals, counts, slo
             i2 = np.intp(index[e + 2]) if left > 2 else i0
             i3 = np.intp(index[e + 3]) if left > 3 else i0
             here = (i0, i1, i2, i3)
+            ahead = e + 8 + (gap if left <= 8 else 0)
             after_next = (
-                np.intp(index[min(e + 8 + (gap if left <= 8 else 0), end)]),
-                np.intp(index[min(e + 9 + (gap if left <= 9 else 0), end)]),
-                np.intp(index[min(e + 10 + (gap if left <= 10 else 0), end)]),
-                np.intp(index[min(e + 11 + (gap if left <= 11 else 0), end)]),
+                np.intp(index[min(ahead, end)]),
+                np.intp(index[min(ahead + 1, end)]),
+                np.intp(index[min(ahead + 2, end)]),
+                np.intp(index[min(ahead + 3, end)]),
             )
             d0, d1, d2, d3 = dot_four(g, u, h, here, after_next)
             y0 = coordinate[e]
@@ -158,20 +164,15 @@ def accumulate(entries, rows, cols, local, first, last, acc, totals, counts, slo
                     totals[r, k] += acc[k]
                 acc[:] = f4(0.0)
                 pending = 0
-        for k in range(size):
-            totals[r, k] += acc[k]
+        if is_whole:
+            for k in range(size):
+                totals[r, k] = g[u, k] * (totals[r, k] + acc[k])
+        else:
+            for k in range(size):
+                totals[r, k] += acc[k]
         counts[r, 0] += count
         counts[r, 2] += cross_count
         slow[r] |= is_slow
-
-
-@kernel()
-def clear(totals, counts, slow):
-    """Begin sums anew."""
-    for r in range(len(totals)):
-        for k in range(totals.shape[1]):
-            totals[r, k] = 0.0
-        counts[r, 0], counts[r, 1], counts[r, 2], slow[r] = 0.0, 0.0, 0.0, False
 
 
 @kernel()
@@ -180,4 +181,4 @@ def sum_part(first, last, entries, rows, cols, local, blocks, sums):
     acc = np.empty(rows.g.shape[1], np.float32)
     here, end = blocks[first], blocks[last]
     totals, counts, slow = sums.totals[here:end], sums.counts[here:end], sums.slow[here:end]
-    accumulate(entries, rows, cols, local, here, end, acc, totals, counts, slow)
+    accumulate(entries, rows, cols, local, here, end, False, acc, totals, counts, slow)
