@@ -7,24 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import digamma
 
-from hcpf.inference.kernels.scalars import fast_exp, fast_log2, geometric_mean
-from hcpf.inference.kernels.vector import exp_four
+from hcpf.inference.kernels.posterior import rescale_row
+from hcpf.inference.kernels.scalars import fast_log2
+from hcpf.inference.kernels.vector import LANES, padded, tilt_four
 
 
 @numba.njit
-def _geometric_means(a, mean, out):
-    for j in range(len(a)):
-        out[j] = geometric_mean(a[j], mean[j])
+def _geometric_means(a, mean, out, least):
+    for u in range(len(a)):
+        least[u] = rescale_row(a, mean, out, u)
 
 
 @numba.njit
-def _exponentials(x, one, four):
-    for j in range(0, len(x), 4):
-        four[j], four[j + 1], four[j + 2], four[j + 3] = exp_four(
-            (x[j], x[j + 1], x[j + 2], x[j + 3])
-        )
-        for k in range(j, j + 4):
-            one[k] = fast_exp(x[k])
+def _tilted(values, factor, exponents, out):
+    out[0], out[1], out[2], out[3] = tilt_four(
+        (values[0], values[1], values[2], values[3]),
+        factor,
+        (exponents[0], exponents[1], exponents[2], exponents[3]),
+    )
 
 
 @pytest.mark.parametrize(
@@ -32,37 +32,40 @@ def _exponentials(x, one, four):
     [(0.0125, 0.3, 3e-5), (0.3, 3.0, 2e-6), (3.0, 1e4, 4e-7), (1e4, 1e13, 3e-7)],
 )
 def test_geometric_mean(low, high, tolerance):
-    a = np.geomspace(low, high, 20_000).astype(np.float32)
-    mean = np.geomspace(1e-6, 1e6, 20_000).astype(np.float32)
-    out = np.empty_like(a)
-    _geometric_means(a, mean, out)
+    a = np.geomspace(low, high, 20_000).astype(np.float32).reshape(400, 50)
+    mean = np.geomspace(1e-6, 1e6, 20_000).astype(np.float32).reshape(400, 50)
+    out, least = np.full((400, padded(50)), np.nan, np.float32), np.empty(400, np.float32)
+    _geometric_means(a, mean, out, least)
     exact = np.exp(digamma(a.astype(float)) - np.log(a.astype(float))) * mean.astype(float)
-    np.testing.assert_allclose(out, exact, rtol=tolerance)
+    np.testing.assert_allclose(out[:, :50], exact, rtol=tolerance)
+    np.testing.assert_array_equal(out[:, 50:], 0.0)
+    np.testing.assert_array_equal(least, a.min(axis=1))
 
 
 def test_geometric_mean_of_tiny_shapes_is_nothing():
-    a = np.array([1e-40, 1e-30, 1e-8, 1e-3], np.float32)
-    out = np.empty_like(a)
-    _geometric_means(a, np.full(4, 1e3, np.float32), out)
+    a = np.array([[1e-40, 1e-30, 1e-8, 1e-3]], np.float32)
+    out, least = np.ones((1, LANES), np.float32), np.empty(1, np.float32)
+    _geometric_means(a, np.full((1, 4), 1e3, np.float32), out, least)
     np.testing.assert_array_equal(out, 0.0)
 
 
-@given(st.lists(st.floats(-86.0, 80.0, width=32), min_size=4, max_size=4))
-def test_exponentials(values):
-    x = np.array(values, np.float32)
-    one, four = np.empty((2, 4), np.float32)
-    _exponentials(x, one, four)
-    exact = np.exp(x.astype(float))
-    np.testing.assert_allclose(one, exact, rtol=3e-7)
-    np.testing.assert_allclose(four, exact, rtol=3e-7)
+@given(
+    st.lists(st.floats(-40.0, 40.0, width=32), min_size=4, max_size=4),
+    st.floats(-2.0, 2.0, width=32),
+)
+def test_exponentials(values, factor):
+    x, out = np.array(values, np.float32), np.empty(4, np.float32)
+    start = np.array([1.0, 2.0, 0.5, 3.0], np.float32)
+    _tilted(start, np.float32(factor), x, out)
+    product = (x * np.float32(factor)).astype(float)
+    expected = np.where(product < 80.0, start * np.exp(np.maximum(product, -87.0)), np.inf)
+    np.testing.assert_allclose(out, expected, rtol=4e-7)
 
 
-def test_four_exponentials_beyond_their_range():
-    x = np.array([-1e30, -100.0, 81.0, 1e30], np.float32)
-    one, four = np.empty((2, 4), np.float32)
-    _exponentials(np.minimum(x, 80.0).astype(np.float32), one, four)
-    np.testing.assert_array_equal(one[:2], 0.0)
-    np.testing.assert_allclose(four, np.exp(np.clip(x.astype(float), -87.0, 80.0)), rtol=3e-7)
+def test_exponentials_beyond_their_range():
+    x, out = np.array([-1e30, -100.0, 81.0, 1e30], np.float32), np.empty(4, np.float32)
+    _tilted(np.ones(4, np.float32), np.float32(1.0), x, out)
+    np.testing.assert_allclose(out, [np.exp(-87.0), np.exp(-87.0), np.inf, np.inf], rtol=3e-7)
 
 
 @numba.njit

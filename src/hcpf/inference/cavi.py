@@ -87,9 +87,9 @@ def _sum_by_parts(
     Rows read the other side's g in no order. If it is larger than the caches, all rows therefore
     use one part of it before they come to the next.
     """
-    (n_rows, size), parts = rows.a.shape, -(-cols.g.nbytes // _PART_BYTES)
+    (n_rows, size), parts = rows.g.shape, -(-cols.g.nbytes // _PART_BYTES)
     pays = parts >= _LEAST_PARTS and n_entries >= _LEAST_ENTRIES * parts * n_rows
-    if not pays or 8 * rows.a.size > _MOST_SUMS * cols.g.nbytes:
+    if not pays or 8 * rows.g.size > _MOST_SUMS * cols.g.nbytes:
         return Sums(np.empty((0, size)), np.empty((0, 3)), np.empty(0, np.bool_))
     sums = Sums(np.zeros((n_rows, size)), np.zeros((n_rows, 3)), np.zeros(n_rows, np.bool_))
     at = entries.start  # where each row goes on; its entries are in the order of the columns

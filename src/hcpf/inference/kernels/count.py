@@ -2,13 +2,8 @@
 
 import math
 
-import numpy as np
-
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.types import DIRECT, GRID, KNOWN, NEGLIGIBLE, SHIFT
-from hcpf.inference.kernels.vector import bicubic
-
-f4 = np.float32
 
 
 @kernel()
@@ -49,31 +44,6 @@ def series_at(local, row, g, log_x):
             cut = 1
     n_mode = local.least[row] + mode
     return n_mode + offset / total, peak + n_mode * log_x + math.log(total), cut
-
-
-@kernel(forceinline=True, fastmath=FAST)
-def mean_count(mode, first_code, x_low, x_high, segments, table, x, coordinate):
-    """E[n] from the table, or -1 where x lies outside it (always, where nothing is tabulated).
-
-    Takes the fields of ``Local`` one by one, the table flat: reading them from the tuple in the
-    innermost loop would count references there.
-    """
-    if mode == KNOWN:
-        return coordinate
-    row = 0
-    if mode == SHIFT:
-        x = x * coordinate
-    else:
-        row = int(coordinate)
-    if not (x >= x_low and x < x_high):
-        return f4(-1.0)
-    bits = np.float32(x).view(np.int32)
-    j = np.intp(row) * segments + ((bits >> 20) - first_code)
-    t = f4(bits & 0xFFFFF) * f4(2.0**-20)
-    if mode == GRID:
-        return bicubic(table, 16 * j, t, coordinate - f4(row))
-    j *= 4
-    return table[j] + t * (table[j + 1] + t * (table[j + 2] + t * table[j + 3]))
 
 
 @kernel()

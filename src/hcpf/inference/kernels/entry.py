@@ -5,8 +5,9 @@ import math
 import numpy as np
 
 from hcpf.inference.jit import kernel
-from hcpf.inference.kernels.count import mean_count, outside
+from hcpf.inference.kernels.count import outside
 from hcpf.inference.kernels.scalars import digamma
+from hcpf.inference.kernels.vector import mean_four
 
 
 @kernel()
@@ -28,10 +29,10 @@ def _find(entries, u, i):
 def _expected_count(local, rate, shift, y):
     """E[n] at the product-of-means rate, the paper's rule for q(n); 1 if its sum was cut short."""
     x = np.float32(rate * math.exp(min(shift, 80.0)))
-    fast = mean_count(
+    fast = mean_four(
         local.mode, local.first_code, local.x_low, local.x_high,
-        local.mean_table.shape[1], local.mean_table.reshape(-1), x, y,
-    )  # fmt: skip
+        local.mean_table.shape[1], local.mean_table.reshape(-1), (x, x, x, x), (y, y, y, y),
+    )[0]  # fmt: skip
     if fast >= np.float32(0.0):
         return float(fast), 0
     mean, _, cut = outside(local, math.log(rate) + shift, y)

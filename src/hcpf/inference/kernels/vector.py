@@ -1,9 +1,9 @@
-"""The innermost loops in vector instructions: four rows at a time, sixteen components each.
+"""The innermost loops in vector instructions: four entries at a time, sixteen components each.
 
 Written for LLVM directly because its own vectoriser spends more on the odd components at the end
-of a row, and on summing across lanes, than on the rest. Rows are stored padded with zeros to a
-multiple of ``LANES``, and begin on a cache line. LLVM splits or joins the vectors to suit the
-machine, so nothing here depends on its width.
+of a row, and on summing across lanes, than on the rest, and takes vectors of half the width. Rows
+of g are stored padded with zeros to a multiple of ``LANES``, and begin on a cache line. LLVM splits
+or joins the vectors to suit the machine, so nothing here depends on its width.
 """
 
 from typing import Any
@@ -13,24 +13,46 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from hcpf.inference.jit import FAST
-from hcpf.inference.kernels.scalars import EXP_SERIES, LOG2_E, LOG_2_HIGH, LOG_2_LOW
+from hcpf.inference.kernels.lanes import (
+    DOUBLE,
+    FLOAT,
+    INT32,
+    INT64,
+    Lanes,
+    load,
+    numbered,
+    pack,
+    splat,
+    store,
+)
+from hcpf.inference.kernels.scalars import LOG2_E
+from hcpf.inference.kernels.types import GRID, KNOWN, SHIFT, TINY_DOT
 
 LANES = 16
 """float32 values in a vector, and in a cache line."""
 
-_FLOAT, _INT32, _INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
-_VECTOR, _QUAD = ir.VectorType(_FLOAT, LANES), ir.VectorType(_FLOAT, 4)
-_FOUR_ROWS, _FOUR_VALUES = types.UniTuple(types.intp, 4), types.UniTuple(types.float32, 4)
+_LOG_2_HIGH, _LOG_2_LOW = 0.693359375, -2.12194440e-4
+# log 2 in two parts: products with the first, which has few digits, are exact.
+_EXP_SERIES = (
+    1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
+    5.0000001201e-1, 1.0, 1.0,
+)  # fmt: skip
+_QUAD = ir.VectorType(FLOAT, 4)
+_ROWS, FOUR = types.UniTuple(types.intp, 4), types.UniTuple(types.float32, 4)
 
 
 def padded_rows(rows: int, size: int) -> np.ndarray:
     """Zeros of shape (rows, size up to the next multiple of LANES), on cache-line boundaries."""
-    width = -(-size // LANES) * LANES
+    width = padded(size)
     line = 4 * LANES
     memory = np.zeros(4 * rows * width + line, np.uint8)
     begin = -memory.ctypes.data % line
     return memory[begin : begin + 4 * rows * width].view(np.float32).reshape(rows, width)
+
+
+def padded(size: int) -> int:
+    """The next multiple of LANES."""
+    return -(-size // LANES) * LANES
 
 
 @intrinsic
@@ -41,23 +63,24 @@ def dot_four(typing_context, g, u, h, rows, ahead):
     """
 
     def generate(context, builder, signature, arguments):
-        width, at_g = _matrix(context, builder, signature.args[0], arguments[0])
-        _, at_h = _matrix(context, builder, signature.args[2], arguments[2])
+        width, at_g = matrix(context, builder, signature.args[0], arguments[0])
+        _, at_h = matrix(context, builder, signature.args[2], arguments[2])
         own = at_g(arguments[1])
         near = [at_h(i) for i in cgutils.unpack_tuple(builder, arguments[3], 4)]
         far = [at_h(i) for i in cgutils.unpack_tuple(builder, arguments[4], 4)]
-        zero = ir.Constant(_VECTOR, [0.0] * LANES)
+        zero = ir.Constant(ir.VectorType(FLOAT, LANES), [0.0] * LANES)
         sums = [cgutils.alloca_once_value(builder, zero) for _ in near]
-        with cgutils.for_range_slice(builder, _INT64(0), width, _INT64(LANES)) as (k, _):
-            s = _load(builder, builder.gep(own, [k]), _VECTOR)
+        with cgutils.for_range_slice(builder, INT64(0), width, INT64(LANES)) as (k, _):
+            s = load(builder, builder.gep(own, [k]), FLOAT, LANES)
             for total, row, next_row in zip(sums, near, far, strict=True):
-                h_row = _load(builder, builder.gep(row, [k]), _VECTOR)
-                builder.store(_multiply_add(builder, s, h_row, builder.load(total)), total)
+                h_row = load(builder, builder.gep(row, [k]), FLOAT, LANES)
+                before = Lanes(builder, builder.load(total))
+                builder.store((before + s * h_row).value, total)
                 _prefetch(builder, builder.gep(next_row, [k]))
-        dots = [_sum_lanes(builder, builder.load(total)) for total in sums]
-        return context.make_tuple(builder, signature.return_type, dots)
+        dots = _sum_each([Lanes(builder, builder.load(total)) for total in sums])
+        return _as_tuple(context, dots)
 
-    return _FOUR_VALUES(g, types.intp, h, _FOUR_ROWS, _FOUR_ROWS), generate
+    return FOUR(g, types.intp, h, _ROWS, _ROWS), generate
 
 
 @intrinsic
@@ -65,123 +88,225 @@ def add_four(typing_context, total, h, rows, weights):
     """Add four weighted rows of h to ``total``, which is as wide as they are."""
 
     def generate(context, builder, signature, arguments):
-        width, at_h = _matrix(context, builder, signature.args[1], arguments[1])
+        width, at_h = matrix(context, builder, signature.args[1], arguments[1])
         out = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         near = [at_h(i) for i in cgutils.unpack_tuple(builder, arguments[2], 4)]
         weights = cgutils.unpack_tuple(builder, arguments[3], 4)
-        weights = [_splat(builder, weight, _VECTOR) for weight in weights]
-        with cgutils.for_range_slice(builder, _INT64(0), width, _INT64(LANES)) as (k, _):
+        weights = [splat(builder, weight, LANES) for weight in weights]
+        with cgutils.for_range_slice(builder, INT64(0), width, INT64(LANES)) as (k, _):
             place = builder.gep(out, [k])
-            value = _load(builder, place, _VECTOR)
+            value = load(builder, place, FLOAT, LANES)
             for weight, row in zip(weights, near, strict=True):
-                h_row = _load(builder, builder.gep(row, [k]), _VECTOR)
-                value = _multiply_add(builder, weight, h_row, value)
-            stored = builder.store(value, builder.bitcast(place, _VECTOR.as_pointer()))
-            stored.align = 4
+                value = value + weight * load(builder, builder.gep(row, [k]), FLOAT, LANES)
+            store(value, place)
         return context.get_dummy_value()
 
-    return types.void(total, h, _FOUR_ROWS, _FOUR_VALUES), generate
+    return types.void(total, h, _ROWS, FOUR), generate
 
 
 @intrinsic
-def bicubic(typing_context, table, position, t, s):
-    """Sum of c[p, q] s^p t^q, the 4 x 4 coefficients c at ``position`` of the flat table."""
+def move_row(typing_context, part, totals, r, is_first):
+    """Add ``part`` to row r of the totals, which are float64 and as wide, and set it to 0.
 
-    def generate(context, builder, signature, arguments):
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        position, t, s = arguments[1:]
-        s = _splat(builder, s, _QUAD)
-        rows = [
-            _load(builder, builder.gep(data, [builder.add(position, _INT64(4 * p))]), _QUAD)
-            for p in range(4)
-        ]
-        in_t = rows[3]
-        for row in rows[2::-1]:
-            in_t = _multiply_add(builder, in_t, s, row)
-        value = builder.extract_element(in_t, _INT32(3))
-        for q in (2, 1, 0):
-            value = _multiply_add(builder, value, t, builder.extract_element(in_t, _INT32(q)))
-        return value
-
-    return types.float32(table, types.intp, types.float32, types.float32), generate
-
-
-@intrinsic
-def exp_four(typing_context, values):
-    """Exponentials of four values from -87 to 80; those beyond count as if they were there.
-
-    2^n e^r with r within log(2)/2 of 0, and e^r by the polynomial of ``scalars.fast_exp``.
+    The first part takes the place of what is there.
     """
 
     def generate(context, builder, signature, arguments):
-        values = cgutils.unpack_tuple(builder, arguments[0], 4)
-        x = ir.Constant(_QUAD, ir.Undefined)
-        for lane, value in enumerate(values):
-            x = builder.insert_element(x, value, _INT32(lane))
-        x = _call(builder, "llvm.minnum", _call(builder, "llvm.maxnum", x, _all(-87.0)), _all(80.0))
-        n = _call(builder, "llvm.floor", _multiply_add(builder, x, _all(LOG2_E), _all(0.5)))
-        r = _multiply_add(builder, n, _all(-LOG_2_HIGH), x)
-        r = _multiply_add(builder, n, _all(-LOG_2_LOW), r)
-        p = _all(EXP_SERIES[0])
-        for coefficient in (*EXP_SERIES[1:], 1.0, 1.0):
-            p = _multiply_add(builder, p, r, _all(coefficient))
-        integers = ir.VectorType(_INT32, 4)
-        power = builder.add(builder.fptosi(n, integers), ir.Constant(integers, [127] * 4))
-        power = builder.bitcast(builder.shl(power, ir.Constant(integers, [23] * 4)), _QUAD)
-        result = builder.fmul(p, power)
-        lanes = [builder.extract_element(result, _INT32(lane)) for lane in range(4)]
-        return context.make_tuple(builder, signature.return_type, lanes)
+        part = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        width, at_total = matrix(context, builder, signature.args[1], arguments[1])
+        row = at_total(arguments[2])
+        zero = ir.Constant(ir.VectorType(DOUBLE, LANES), [0.0] * LANES)
+        with cgutils.for_range_slice(builder, INT64(0), width, INT64(LANES)) as (k, _):
+            here, there = builder.gep(part, [k]), builder.gep(row, [k])
+            before = load(builder, there, DOUBLE, LANES)
+            before = Lanes(builder, builder.select(arguments[3], zero, before.value))
+            value = load(builder, here, FLOAT, LANES)
+            store(before + value.to(DOUBLE), there)
+            store(Lanes(builder, ir.Constant(value.value.type, [0.0] * LANES)), here)
+        return context.get_dummy_value()
 
-    return _FOUR_VALUES(_FOUR_VALUES), generate
+    return types.void(part, totals, types.intp, types.boolean), generate
 
 
-def _all(value: float) -> Any:
-    return ir.Constant(_QUAD, [float(np.float32(value))] * 4)
+@intrinsic
+def take_four(typing_context, values, places):
+    """The values at four places, none of them counted from the end."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        places = cgutils.unpack_tuple(builder, arguments[1], 4)
+        taken = [builder.load(builder.gep(data, [place])) for place in places]
+        if signature.return_type == _ROWS:
+            taken = [builder.sext(one, INT64) if one.type != INT64 else one for one in taken]
+        return context.make_tuple(builder, signature.return_type, taken)
+
+    return (FOUR if values.dtype == types.float32 else _ROWS)(values, _ROWS), generate
 
 
-def _call(builder: Any, name: str, *arguments: Any) -> Any:
-    kind = ir.FunctionType(_QUAD, [_QUAD] * len(arguments))
-    function = cgutils.get_or_insert_function(builder.module, kind, f"{name}.v4f32")
-    return builder.call(function, arguments)
+@intrinsic
+def scale_four(typing_context, values, factor, factors):
+    """Four values, each times a factor of all and one of its own."""
+
+    def generate(context, builder, signature, arguments):
+        values, factors = _from_tuple(builder, arguments[0]), _from_tuple(builder, arguments[2])
+        return _as_tuple(context, values * (factors * arguments[1]))
+
+    return FOUR(FOUR, types.float32, FOUR), generate
 
 
-def _matrix(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+@intrinsic
+def tilt_four(typing_context, values, factor, exponents):
+    """Four values, each times exp(factor exponent); infinite where float32 might not hold that."""
+
+    def generate(context, builder, signature, arguments):
+        values, exponents = _from_tuple(builder, arguments[0]), _from_tuple(builder, arguments[2])
+        result = cgutils.alloca_once_value(builder, values.value)
+        with builder.if_then(builder.fcmp_unordered("!=", arguments[1], FLOAT(0.0))):
+            x = exponents * arguments[1]
+            tilted = values * exponential(x.at_least(-87.0).at_most(80.0))
+            builder.store(tilted.where(x < 80.0, np.inf).value, result)
+        return _as_tuple(context, Lanes(builder, builder.load(result)))
+
+    return FOUR(FOUR, types.float32, FOUR), generate
+
+
+@intrinsic
+def sum_four(typing_context, values, factors):
+    """Sum of four values, each times a factor."""
+
+    def generate(context, builder, signature, arguments):
+        values, factors = _from_tuple(builder, arguments[0]), _from_tuple(builder, arguments[1])
+        return (values * factors).sum()
+
+    return types.float32(FOUR, FOUR), generate
+
+
+@intrinsic
+def mean_four(typing_context, mode, first_code, x_low, x_high, segments, table, x, coordinate):
+    """E[n] of four entries from the table, or -1 where x lies outside it.
+
+    That is always so where nothing is tabulated. Takes the fields of ``Local`` one by one, the
+    table flat: reading them from the tuple in the innermost loop would count references there.
+    """
+
+    def generate(context, builder, signature, arguments):
+        mode, first_code, x_low, x_high, segments = arguments[:5]
+        data = context.make_array(signature.args[5])(context, builder, arguments[5]).data
+        x, y = (_from_tuple(builder, values) for values in arguments[6:])
+        mean = cgutils.alloca_once_value(builder, y.value)
+        with builder.if_then(builder.icmp_signed("!=", mode, mode.type(KNOWN))):
+            is_shift = builder.icmp_signed("==", mode, mode.type(SHIFT))
+            is_grid = builder.icmp_signed("==", mode, mode.type(GRID))
+            x = Lanes(builder, builder.select(is_shift, (x * y).value, x.value))
+            row = y.to(INT32)
+            row = Lanes(builder, builder.select(is_shift, (row & 0).value, row.value))
+            inside = (x >= x_low) & (x < x_high)
+            bits = x.bits_as(INT32)
+            j = ((bits >> 20) - builder.trunc(first_code, INT32)).to(INT64)
+            j = j + row.to(INT64) * (splat(builder, segments, 4) & 0xFFFFFFFF)
+            j = j.where(inside, 0)
+            t = (bits & 0xFFFFF).to(FLOAT) * 2.0**-20
+            cubics = [cgutils.alloca_once(builder, _QUAD) for _ in range(4)]
+            with builder.if_else(is_grid) as (grid, line):
+                with grid:
+                    _cubics_between_rows(builder, data, j, y - row.to(FLOAT), cubics)
+                with line:
+                    for lane, cubic in enumerate(cubics):
+                        place = builder.gep(data, [builder.mul(j.lane(lane), INT64(4))])
+                        builder.store(load(builder, place, FLOAT, 4).value, cubic)
+            value = _cubic([Lanes(builder, builder.load(cubic)) for cubic in cubics], t)
+            builder.store(value.where(inside, -1.0).value, mean)
+        return _as_tuple(context, Lanes(builder, builder.load(mean)))
+
+    number = types.float32
+    arguments = (types.intp, types.intp, number, number, types.intp, table, FOUR, FOUR)
+    return FOUR(*arguments), generate
+
+
+@intrinsic
+def weigh_four(typing_context, means, dots, left):
+    """E[n] of the first ``left`` entries and E[n] over their dot products, otherwise 0.
+
+    Last, whether all four are numbers that float32 holds.
+    """
+
+    def generate(context, builder, signature, arguments):
+        means, dots = _from_tuple(builder, arguments[0]), _from_tuple(builder, arguments[1])
+        holds = (means >= 0.0) & (dots > float(TINY_DOT))
+        counts = holds & (numbered(builder, 4).to(INT64) < arguments[2])
+        means = means.where(counts, 0.0)
+        weights = means / dots.where(holds, 1.0)
+        parts = [_as_tuple(context, means), _as_tuple(context, weights), holds.all()]
+        return context.make_tuple(builder, signature.return_type, parts)
+
+    return types.Tuple((FOUR, FOUR, types.boolean))(FOUR, FOUR, types.intp), generate
+
+
+def exponential(x: Lanes) -> Lanes:
+    """Exponentials of float32 from -87 to 88: 2^n e^r with r within log(2)/2 of 0."""
+    n = (x * LOG2_E + 0.5).floor()
+    r = x - n * _LOG_2_HIGH - n * _LOG_2_LOW
+    series = r * _EXP_SERIES[0] + _EXP_SERIES[1]
+    for coefficient in _EXP_SERIES[2:]:
+        series = series * r + coefficient
+    return series * ((n.to(INT32) + 127) << 23).bits_as(FLOAT)
+
+
+def matrix(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """Width of a contiguous matrix, and a function from a row's number to its address."""
-    matrix = context.make_array(kind)(context, builder, value)
-    width = cgutils.unpack_tuple(builder, matrix.shape, 2)[1]
-    return width, lambda row: builder.gep(matrix.data, [builder.mul(row, width)])
+    array = context.make_array(kind)(context, builder, value)
+    width = cgutils.unpack_tuple(builder, array.shape, 2)[1]
+    return width, lambda row: builder.gep(array.data, [builder.mul(row, width)])
 
 
-def _load(builder: Any, place: Any, kind: Any) -> Any:
-    value = builder.load(builder.bitcast(place, kind.as_pointer()), typ=kind)
-    value.align = 4  # other arrays than padded_rows may come in
-    return value
+def _sum_each(vectors: list[Lanes]) -> Lanes:
+    """The sum of the lanes of each of four vectors of sixteen."""
+
+    def halves(first: Lanes, second: Lanes, size: int) -> Lanes:
+        # of every run of ``size`` lanes the first half plus the second
+        low = [i for i in range(2 * LANES) if i % size < size // 2]
+        high = [i + size // 2 for i in low]
+        return first.pick(low, second) + first.pick(high, second)
+
+    first, second, third, fourth = vectors
+    four = halves(halves(first, second, 16), halves(third, fourth, 16), 8)  # four lanes for each
+    two = four + four.pick([i ^ 2 for i in range(LANES)])
+    return (two + two.pick([i ^ 1 for i in range(LANES)])).pick([0, 4, 8, 12])
 
 
-def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    suffix = "f32" if a.type == _FLOAT else f"v{a.type.count}f32"
-    kind = ir.FunctionType(a.type, [a.type] * 3)
-    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.{suffix}")
-    return builder.call(function, [a, b, c])
+def _cubics_between_rows(builder: Any, data: Any, j: Lanes, s: Lanes, cubics: list[Any]) -> None:
+    """Per entry the cubic in t that the bicubic sum of c[p, q] s^p t^q is at its s."""
+    for lane, cubic in enumerate(cubics):
+        own, begin = splat(builder, s.lane(lane), 4), builder.mul(j.lane(lane), INT64(16))
+        places = [builder.gep(data, [builder.add(begin, INT64(4 * p))]) for p in range(4)]
+        rows = [load(builder, place, FLOAT, 4) for place in places]
+        value = rows[3]
+        for row in rows[2::-1]:
+            value = value * own + row
+        builder.store(value.value, cubic)
 
 
-def _sum_lanes(builder: Any, vector: Any) -> Any:
-    kind = ir.FunctionType(_FLOAT, [_FLOAT, vector.type])
-    name = f"llvm.vector.reduce.fadd.v{vector.type.count}f32"
-    function = cgutils.get_or_insert_function(builder.module, kind, name)
-    return builder.call(function, [ir.Constant(_FLOAT, 0.0), vector], fastmath=tuple(sorted(FAST)))
+def _cubic(coefficients: list[Lanes], t: Lanes) -> Lanes:
+    """Four cubics, a vector of coefficients each, at the four t."""
+    first, second, third, fourth = coefficients
+    low = first.pick([0, 4, 1, 5], second), third.pick([0, 4, 1, 5], fourth)
+    high = first.pick([2, 6, 3, 7], second), third.pick([2, 6, 3, 7], fourth)
+    c0, c1 = (low[0].pick(lanes, low[1]) for lanes in ([0, 1, 4, 5], [2, 3, 6, 7]))
+    c2, c3 = (high[0].pick(lanes, high[1]) for lanes in ([0, 1, 4, 5], [2, 3, 6, 7]))
+    return ((c3 * t + c2) * t + c1) * t + c0
 
 
-def _splat(builder: Any, value: Any, kind: Any) -> Any:
-    undefined = ir.Constant(kind, ir.Undefined)
-    first = builder.insert_element(undefined, value, _INT32(0))
-    everywhere = ir.Constant(ir.VectorType(_INT32, kind.count), [0] * kind.count)
-    return builder.shuffle_vector(first, undefined, everywhere)
+def _from_tuple(builder: Any, values: Any) -> Lanes:
+    return pack(builder, cgutils.unpack_tuple(builder, values, 4))
+
+
+def _as_tuple(context: Any, lanes: Lanes) -> Any:
+    return context.make_tuple(lanes.builder, FOUR, [lanes.lane(i) for i in range(4)])
 
 
 def _prefetch(builder: Any, place: Any) -> None:
     pointer = ir.PointerType()
-    kind = ir.FunctionType(ir.VoidType(), [pointer, _INT32, _INT32, _INT32])
+    kind = ir.FunctionType(ir.VoidType(), [pointer, INT32, INT32, INT32])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     # for reading, to be kept in all caches, data rather than instructions
-    builder.call(function, [builder.bitcast(place, pointer), _INT32(0), _INT32(3), _INT32(1)])
+    builder.call(function, [builder.bitcast(place, pointer), INT32(0), INT32(3), INT32(1)])
