@@ -1,8 +1,10 @@
 """Seconds per full iteration (both sides, posteriors included), ours against peers.
 
-All contestants take turns (A B C A B C ...), so a busy machine hurts them alike. What one
-iteration costs is (time of many - time of few) / (many - few) iterations, so set-up drops out;
-the median and the minimum are taken of either time before they are subtracted.
+All contestants take turns (A B C A B C ...), so a busy machine hurts them alike, and before and
+after each turn the one that the others are compared with runs too: the ratio of a contestant is
+the median of its turns' ratios to these, since the pace of a shared machine changes within
+seconds. What one iteration costs is (time of many - time of few) / (many - few) iterations, so
+set-up drops out; the median and the minimum are taken of either time before they are subtracted.
 """
 
 import io
@@ -51,6 +53,8 @@ class Contestant:
     """Takes part in the first repetitions only, without a warm-up."""
     note: str = ""
     times: list[tuple[float, float]] = field(default_factory=list)
+    beside: list[float] = field(default_factory=list)
+    """Seconds of an iteration of the base, just before and after each turn."""
 
     def attempt(self, iterations: int) -> float:
         """Seconds for some iterations; a failure takes the contestant out and is noted."""
@@ -62,11 +66,23 @@ class Contestant:
             self.run, self.note = None, f"failed: {error}"
         return perf_counter() - began
 
-    def measure(self) -> None:
-        """Time few and many iterations."""
+    def measure(self, base: "Contestant") -> None:
+        """Time few and many iterations, and the base before and after."""
+        before = base.attempt(base.many)
         few, many = self.attempt(self.few), self.attempt(self.many)
         if self.run is not None:
             self.times.append((few, many))
+            self.beside.append((before + base.attempt(base.many)) / (2 * base.many))
+
+    def ratios(self) -> tuple[float, float, float]:
+        """How many times as long as the base an iteration takes: quartiles over the turns."""
+        steps = self.many - self.few
+        found = [
+            (many - few) / steps / base
+            for (few, many), base in zip(self.times, self.beside, strict=True)
+        ]
+        low, middle, high = np.quantile(found, [0.25, 0.5, 0.75])
+        return float(low), float(middle), float(high)
 
     def seconds(self, summary: Callable[[Iterable[float]], float]) -> float:
         """Seconds of one iteration."""
@@ -180,30 +196,33 @@ def contestants(args: Any) -> list[Contestant]:
     return made
 
 
-def compete(everyone: list[Contestant], repetitions: int, slow_repetitions: int) -> None:
-    """Warm up, then let everyone take turns."""
-    for one in everyone:
+def compete(pairs: list[tuple[Contestant, Contestant]], args: Any) -> None:
+    """Warm up, then let everyone take turns, each with its base beside it."""
+    for one, _ in pairs:
         if not one.slow:
             one.attempt(max(one.few, 2))
-    for repetition in range(repetitions):
-        for one in everyone:
-            if one.run is not None and (not one.slow or repetition < slow_repetitions):
-                one.measure()
+    for repetition in range(max(args.repetitions, args.peer_repetitions)):
+        for one, base in pairs:
+            turns = args.repetitions if one.few == 0 else args.peer_repetitions
+            turns = args.slow_repetitions if one.slow else turns
+            if one.run is not None and repetition < turns:
+                one.measure(base)
 
 
 def result(one: Contestant, base: Contestant, slower: float) -> dict[str, Any]:
-    """A row of the table: seconds, ratios to the base, and whether the target is met."""
+    """A row of the table: seconds, ratio to the base, and whether the target is met."""
     row: dict[str, Any] = {"contestant": one.name, "note": one.note}
     if not one.times:
         return row
     row |= {"median s": one.seconds(median), "minimum s": one.seconds(min)}
-    row |= {"few": one.few, "many": one.many, "times": one.times}
-    row["ratio of medians"] = one.seconds(median) / base.seconds(median)
+    row |= {"few": one.few, "many": one.many, "times": one.times, "beside": one.beside}
+    low, ratio, high = one.ratios()
+    row |= {"ratio": ratio, "half of the turns": f"{low:.2f} to {high:.2f}"}
     row["ratio of minima"] = one.seconds(min) / base.seconds(min)
     if one.at_least is not None:
-        row |= {"target": f">= {one.at_least:g}", "met": row["ratio of medians"] >= one.at_least}
+        row |= {"target": f">= {one.at_least:g}", "met": ratio >= one.at_least}
     elif one.few == 0 and one is not base:
-        row |= {"target": f"<= {slower:g}", "met": row["ratio of medians"] <= slower}
+        row |= {"target": f"<= {slower:g}", "met": ratio <= slower}
     return row
 
 
@@ -213,7 +232,8 @@ def main() -> None:
     parser.add_argument("--users", type=common.whole, default=50_000)
     parser.add_argument("--items", type=common.whole, default=10_000)
     parser.add_argument("-K", "--components", type=int, default=50)
-    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--repetitions", type=int, default=15)
+    parser.add_argument("--peer-repetitions", type=int, default=5)
     parser.add_argument("--steps", type=int, default=5, help="our iterations in a repetition")
     parser.add_argument(
         "--slow-repetitions", type=int, default=1, help="repetitions cornac takes part in"
@@ -230,14 +250,16 @@ def main() -> None:
         f"K = {args.components}, {args.threads} threads, seed {args.seed}",
     )
     everyone = contestants(args)
-    compete(everyone, args.repetitions, args.slow_repetitions)
-    rows: list[dict[str, Any]] = []
+    pairs: list[tuple[Contestant, Contestant]] = []
     base = everyone[0]
     for one in everyone:
         base = one if one.name.endswith(", shared") else base
-        rows.append(result(one, base, VARYING_SLOWER if args.varying else SLOWER))
-    columns = {"contestant": "", "median s": ".4f", "minimum s": ".4f"}
-    columns |= {"ratio of medians": ".2f", "ratio of minima": ".2f", "target": "", "met": ""}
+        pairs.append((one, base))
+    compete(pairs, args)
+    slower = VARYING_SLOWER if args.varying else SLOWER
+    rows = [result(one, base, slower) for one, base in pairs]
+    columns = {"contestant": "", "median s": ".4f", "minimum s": ".4f", "ratio": ".2f"}
+    columns |= {"half of the turns": "", "ratio of minima": ".2f", "target": "", "met": ""}
     common.table(rows, {**columns, "note": ""})
     common.finish(header, {"rows": rows}, args.json)
 

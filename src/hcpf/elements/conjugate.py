@@ -300,13 +300,12 @@ class InverseGaussianConjugate(Conjugate):
 
     def mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         root = np.sqrt(chi)
-        return root * special.ndtr(nu / root) / np.exp(_truncated(chi, nu)[0])
+        return root * special.ndtr(nu / root) / _truncated(chi, nu)[0]
 
     def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         # The square is completed inside the exponent: what is left grows as nu^2 / (2 chi).
-        return (
-            0.5 * nu * nu / chi + _truncated(chi, nu)[0] + 0.5 * np.log(2.0 * np.pi) - np.log(chi)
-        )
+        integral = _truncated(chi, nu)[0]
+        return 0.5 * nu * nu / chi + np.log(integral) + 0.5 * np.log(2.0 * np.pi) - np.log(chi)
 
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         # The exact one is infinite, by the faintest of tails at t = 0; this is the delta method.
@@ -354,7 +353,7 @@ def _phi(x: FloatArray) -> FloatArray:
 
 
 def _truncated(chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Log of the integral of t N(t), scaled, and E[t] and E[t^2] of its density.
+    """The integral of t N(t), scaled, and E[t] and E[t^2] of its density.
 
     With z = nu / sqrt(chi), the integrals over x > 0 of x^j N(x; z, 1) obey
     I_(j+1) = z I_j + j I_(j-1); all terms are positive, so nothing cancels.
@@ -368,4 +367,4 @@ def _truncated(chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray,
     first = z * zeroth + density
     second = z * first + zeroth
     third = z * second + 2.0 * first
-    return np.log(first), second / first / root, third / first / chi
+    return first, second / (first * root), third / (first * chi)

@@ -27,7 +27,7 @@ from hcpf._series import sum_over_n
 from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Separable
 from hcpf.errors import ParameterError
-from hcpf.inference.kernels import DIRECT, GRID, KNOWN, ROWS, SHIFT, Local
+from hcpf.inference.kernels import DIRECT, GRID, KNOWN, ROWS, SHIFT, Local, aligned_zeros
 from hcpf.inference.tables import tabulate_grid, tabulate_rows
 
 logger = logging.getLogger("hcpf")
@@ -326,13 +326,15 @@ def _pack(
     if octaves is not None:
         first = max(octaves[0], -_WIDEST)
         low, high = 2.0**first, 2.0 ** min(octaves[1], _WIDEST)
-    mean_table, log_table = tables or (np.zeros((1, 1, 4)), np.zeros((1, 1, 4)))
+    means, log_table = tables or (np.zeros((1, 1, 4)), np.zeros((1, 1, 4)))
+    mean_table = aligned_zeros(*means.shape)  # so that no piece lies on two cache lines
+    mean_table[:] = means
     return Local(
         mode=mode,
         first_code=(first + 127) * PER_OCTAVE,
         x_low=np.float32(low),
         x_high=np.float32(high),
-        mean_table=mean_table.astype(np.float32),
+        mean_table=mean_table,
         log_table=log_table,
         least=np.asarray(least, dtype=np.float64),
         start=start,

@@ -30,7 +30,7 @@ from hcpf.inference.kernels.types import (
     Prior,
     Sums,
 )
-from hcpf.inference.kernels.vector import padded_rows
+from hcpf.inference.kernels.vector import aligned_zeros, padded_rows
 
 __all__ = [
     "DIRECT",
@@ -46,6 +46,7 @@ __all__ = [
     "Sums",
     "add_logs",
     "advance",
+    "aligned_zeros",
     "best_columns",
     "extrapolate",
     "padded_rows",

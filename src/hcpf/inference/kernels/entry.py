@@ -7,7 +7,7 @@ import numpy as np
 from hcpf.inference.jit import kernel
 from hcpf.inference.kernels.count import outside
 from hcpf.inference.kernels.scalars import digamma
-from hcpf.inference.kernels.vector import mean_four
+from hcpf.inference.kernels.vector import table_four
 
 
 @kernel()
@@ -29,7 +29,7 @@ def _find(entries, u, i):
 def _expected_count(local, rate, shift, y):
     """E[n] at the product-of-means rate, the paper's rule for q(n); 1 if its sum was cut short."""
     x = np.float32(rate * math.exp(min(shift, 80.0)))
-    fast = mean_four(
+    fast = table_four(
         local.mode, local.first_code, local.x_low, local.x_high,
         local.mean_table.shape[1], local.mean_table.reshape(-1), (x, x, x, x), (y, y, y, y),
     )[0]  # fmt: skip

@@ -7,16 +7,15 @@ import numpy as np
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.count import outside
 from hcpf.inference.kernels.scalars import log_mean
-from hcpf.inference.kernels.types import TINY_DOT, Sums
+from hcpf.inference.kernels.types import KNOWN, TINY_DOT, Sums
 from hcpf.inference.kernels.vector import (
     add_four,
     dot_four,
+    fetch_four,
     mean_four,
     move_row,
-    scale_four,
     sum_four,
     take_four,
-    tilt_four,
     weigh_four,
 )
 
@@ -114,18 +113,21 @@ def accumulate(entries, rows, cols, local, first, last, is_whole, acc, sums):
             places = e, min(e + 1, stop - 1), min(e + 2, stop - 1), min(e + 3, stop - 1)
             ahead = e + 8 + (gap if stop - e <= 8 else 0)
             later = min(ahead, end), min(ahead + 1, end), min(ahead + 2, end), min(ahead + 3, end)
-            here = take_four(index, places)
-            dots = dot_four(g, u, h, here, take_four(index, later))
-            x = scale_four(dots, row_scale, take_four(scale, here))
-            crosses = take_four(cross, here)
-            x = tilt_four(x, row_cross, crosses)
-            y = take_four(coordinate, places)
-            means = mean_four(mode, code, low, high, segments, table, x, y)
+            here, soon = take_four(index, places), take_four(index, later)
+            if mode != KNOWN:
+                fetch_four(scale, soon)
+            if is_crossed:
+                fetch_four(cross, soon)
+            dots = dot_four(g, u, h, here, soon)
+            means = mean_four(
+                mode, code, low, high, segments, table, take_four(coordinate, places),
+                here, dots, row_scale, scale, row_cross, cross,
+            )  # fmt: skip
             means, weights, holds = weigh_four(means, dots, stop - e)
             is_fast &= holds
             count += sum_four(means, _ONES)
             if is_crossed:
-                cross_count += sum_four(means, crosses)
+                cross_count += sum_four(means, take_four(cross, here))
             add_four(acc, h, here, weights)
             e += 4
             pending += 4

@@ -6,6 +6,7 @@ of g are stored padded with zeros to a multiple of ``LANES``, and begin on a cac
 or joins the vectors to suit the machine, so nothing here depends on its width.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,15 @@ _ROWS, FOUR = types.UniTuple(types.intp, 4), types.UniTuple(types.float32, 4)
 
 def padded_rows(rows: int, size: int) -> np.ndarray:
     """Zeros of shape (rows, size up to the next multiple of LANES), on cache-line boundaries."""
-    width = padded(size)
-    line = 4 * LANES
-    memory = np.zeros(4 * rows * width + line, np.uint8)
+    return aligned_zeros(rows, padded(size))
+
+
+def aligned_zeros(*shape: int) -> np.ndarray:
+    """float32 zeros that begin on a cache line."""
+    line, size = 4 * LANES, 4 * math.prod(shape)
+    memory = np.zeros(size + line, np.uint8)
     begin = -memory.ctypes.data % line
-    return memory[begin : begin + 4 * rows * width].view(np.float32).reshape(rows, width)
+    return memory[begin : begin + size].view(np.float32).reshape(shape)
 
 
 def padded(size: int) -> int:
@@ -144,33 +149,6 @@ def take_four(typing_context, values, places):
 
 
 @intrinsic
-def scale_four(typing_context, values, factor, factors):
-    """Four values, each times a factor of all and one of its own."""
-
-    def generate(context, builder, signature, arguments):
-        values, factors = _from_tuple(builder, arguments[0]), _from_tuple(builder, arguments[2])
-        return _as_tuple(context, values * (factors * arguments[1]))
-
-    return FOUR(FOUR, types.float32, FOUR), generate
-
-
-@intrinsic
-def tilt_four(typing_context, values, factor, exponents):
-    """Four values, each times exp(factor exponent); infinite where float32 might not hold that."""
-
-    def generate(context, builder, signature, arguments):
-        values, exponents = _from_tuple(builder, arguments[0]), _from_tuple(builder, arguments[2])
-        result = cgutils.alloca_once_value(builder, values.value)
-        with builder.if_then(builder.fcmp_unordered("!=", arguments[1], FLOAT(0.0))):
-            x = exponents * arguments[1]
-            tilted = values * exponential(x.at_least(-87.0).at_most(80.0))
-            builder.store(tilted.where(x < 80.0, np.inf).value, result)
-        return _as_tuple(context, Lanes(builder, builder.load(result)))
-
-    return FOUR(FOUR, types.float32, FOUR), generate
-
-
-@intrinsic
 def sum_four(typing_context, values, factors):
     """Sum of four values, each times a factor."""
 
@@ -182,45 +160,71 @@ def sum_four(typing_context, values, factors):
 
 
 @intrinsic
-def mean_four(typing_context, mode, first_code, x_low, x_high, segments, table, x, coordinate):
-    """E[n] of four entries from the table, or -1 where x lies outside it.
+def fetch_four(typing_context, values, places):
+    """Ask for the values at four places, which will be taken soon."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        for place in cgutils.unpack_tuple(builder, arguments[1], 4):
+            _prefetch(builder, builder.gep(data, [place]))
+        return context.get_dummy_value()
+
+    return types.void(values, _ROWS), generate
+
+
+@intrinsic
+def table_four(typing_context, mode, first_code, x_low, x_high, segments, table, x, coordinate):
+    """E[n] of four entries at the rates x from the table, or -1 where x lies outside it.
 
     That is always so where nothing is tabulated. Takes the fields of ``Local`` one by one, the
     table flat: reading them from the tuple in the innermost loop would count references there.
     """
 
     def generate(context, builder, signature, arguments):
-        mode, first_code, x_low, x_high, segments = arguments[:5]
         data = context.make_array(signature.args[5])(context, builder, arguments[5]).data
         x, y = (_from_tuple(builder, values) for values in arguments[6:])
         mean = cgutils.alloca_once_value(builder, y.value)
-        with builder.if_then(builder.icmp_signed("!=", mode, mode.type(KNOWN))):
-            is_shift = builder.icmp_signed("==", mode, mode.type(SHIFT))
-            is_grid = builder.icmp_signed("==", mode, mode.type(GRID))
-            x = Lanes(builder, builder.select(is_shift, (x * y).value, x.value))
-            row = y.to(INT32)
-            row = Lanes(builder, builder.select(is_shift, (row & 0).value, row.value))
-            inside = (x >= x_low) & (x < x_high)
-            bits = x.bits_as(INT32)
-            j = ((bits >> 20) - builder.trunc(first_code, INT32)).to(INT64)
-            j = j + row.to(INT64) * (splat(builder, segments, 4) & 0xFFFFFFFF)
-            j = j.where(inside, 0)
-            t = (bits & 0xFFFFF).to(FLOAT) * 2.0**-20
-            cubics = [cgutils.alloca_once(builder, _QUAD) for _ in range(4)]
-            with builder.if_else(is_grid) as (grid, line):
-                with grid:
-                    _cubics_between_rows(builder, data, j, y - row.to(FLOAT), cubics)
-                with line:
-                    for lane, cubic in enumerate(cubics):
-                        place = builder.gep(data, [builder.mul(j.lane(lane), INT64(4))])
-                        builder.store(load(builder, place, FLOAT, 4).value, cubic)
-            value = _cubic([Lanes(builder, builder.load(cubic)) for cubic in cubics], t)
-            builder.store(value.where(inside, -1.0).value, mean)
+        with _unless_known(builder, arguments[0]):
+            builder.store(_from_table(builder, *arguments[:5], data, x, y).value, mean)
+        return _as_tuple(context, Lanes(builder, builder.load(mean)))
+
+    return FOUR(*_table_types(table), FOUR, FOUR), generate
+
+
+@intrinsic
+def mean_four(
+    typing_context, mode, first_code, x_low, x_high, segments, table, coordinate,
+    rows, dots, row_scale, scale, row_cross, cross,
+):  # fmt: skip
+    """E[n] of four entries at their dot products, or -1 where the table does not hold it.
+
+    The rates are dot row_scale scale_i exp(row_cross cross_i).
+    """
+
+    def generate(context, builder, signature, arguments):
+        data, scale, cross = (
+            context.make_array(signature.args[i])(context, builder, arguments[i]).data
+            for i in (5, 10, 12)
+        )
+        y, dots = _from_tuple(builder, arguments[6]), _from_tuple(builder, arguments[8])
+        rows = cgutils.unpack_tuple(builder, arguments[7], 4)
+        mean = cgutils.alloca_once_value(builder, y.value)
+        rates = cgutils.alloca_once(builder, _QUAD)
+        with _unless_known(builder, arguments[0]):
+            x = dots * (_gather(builder, scale, rows) * arguments[9])
+            builder.store(x.value, rates)
+            with builder.if_then(builder.fcmp_unordered("!=", arguments[11], FLOAT(0.0))):
+                # What float32 might not hold is infinite, so that the row is redone slowly.
+                t = _gather(builder, cross, rows) * arguments[11]
+                tilted = x * exponential(t.at_least(-87.0).at_most(80.0))
+                builder.store(tilted.where(t < 80.0, np.inf).value, rates)
+            x = Lanes(builder, builder.load(rates))
+            builder.store(_from_table(builder, *arguments[:5], data, x, y).value, mean)
         return _as_tuple(context, Lanes(builder, builder.load(mean)))
 
     number = types.float32
-    arguments = (types.intp, types.intp, number, number, types.intp, table, FOUR, FOUR)
-    return FOUR(*arguments), generate
+    more = (FOUR, _ROWS, FOUR, number, scale, number, cross)
+    return FOUR(*_table_types(table), *more), generate
 
 
 @intrinsic
@@ -274,6 +278,42 @@ def _sum_each(vectors: list[Lanes]) -> Lanes:
     return (two + two.pick([i ^ 1 for i in range(LANES)])).pick([0, 4, 8, 12])
 
 
+def _unless_known(builder: Any, mode: Any) -> Any:
+    """What to do unless n follows from y, which is then the coordinate."""
+    return builder.if_then(builder.icmp_signed("!=", mode, mode.type(KNOWN)))
+
+
+def _table_types(table: Any) -> tuple[Any, ...]:
+    return types.intp, types.intp, types.float32, types.float32, types.intp, table
+
+
+def _from_table(
+    builder: Any, mode: Any, first_code: Any, x_low: Any, x_high: Any, segments: Any, data: Any,
+    x: Lanes, y: Lanes,
+) -> Lanes:  # fmt: skip
+    """E[n] at four rates x and coordinates y, by the cubic pieces of ``hcpf.inference.local``."""
+    is_shift = builder.icmp_signed("==", mode, mode.type(SHIFT))
+    x = Lanes(builder, builder.select(is_shift, (x * y).value, x.value))
+    row = y.to(INT32)
+    row = Lanes(builder, builder.select(is_shift, (row & 0).value, row.value))
+    inside = (x >= x_low) & (x < x_high)
+    bits = x.bits_as(INT32)
+    j = ((bits >> 20) - builder.trunc(first_code, INT32)).to(INT64)
+    j = j + row.to(INT64) * (splat(builder, segments, 4) & 0xFFFFFFFF)
+    j = j.where(inside, 0)
+    t = (bits & 0xFFFFF).to(FLOAT) * 2.0**-20
+    cubics = [cgutils.alloca_once(builder, _QUAD) for _ in range(4)]
+    with builder.if_else(builder.icmp_signed("==", mode, mode.type(GRID))) as (grid, line):
+        with grid:
+            _cubics_between_rows(builder, data, j, y - row.to(FLOAT), cubics)
+        with line:
+            for lane, cubic in enumerate(cubics):
+                place = builder.gep(data, [builder.mul(j.lane(lane), INT64(4))])
+                builder.store(load(builder, place, FLOAT, 4).value, cubic)
+    value = _cubic([Lanes(builder, builder.load(cubic)) for cubic in cubics], t)
+    return value.where(inside, -1.0)
+
+
 def _cubics_between_rows(builder: Any, data: Any, j: Lanes, s: Lanes, cubics: list[Any]) -> None:
     """Per entry the cubic in t that the bicubic sum of c[p, q] s^p t^q is at its s."""
     for lane, cubic in enumerate(cubics):
@@ -294,6 +334,10 @@ def _cubic(coefficients: list[Lanes], t: Lanes) -> Lanes:
     c0, c1 = (low[0].pick(lanes, low[1]) for lanes in ([0, 1, 4, 5], [2, 3, 6, 7]))
     c2, c3 = (high[0].pick(lanes, high[1]) for lanes in ([0, 1, 4, 5], [2, 3, 6, 7]))
     return ((c3 * t + c2) * t + c1) * t + c0
+
+
+def _gather(builder: Any, data: Any, rows: list[Any]) -> Lanes:
+    return pack(builder, [builder.load(builder.gep(data, [row])) for row in rows])
 
 
 def _from_tuple(builder: Any, values: Any) -> Lanes:
