@@ -77,7 +77,8 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
     init
         What fits begin from: "noise", "clusters" of items that the same users have, or "auto",
         which takes clusters for every second fit (the first one begins from noise; all do where
-        the tempering is above 8, the solver is "svi" or "entry", or on observed entries only).
+        the tempering is above 8, most pairs are observed, the solver is "svi" or "entry", or on
+        observed entries only).
     warm_start
         Begin a new fit from the current posterior where the shapes agree.
     n_threads
@@ -116,7 +117,7 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         solver: Literal["auto", "cavi", "svi", "entry"] = "auto",
         priors: Literal["auto", "paper"] | Priors = "auto",
         learn_element: bool = True,
-        max_iter: int = 100,
+        max_iter: int = 300,
         tol: float = 1e-4,
         validation_fraction: float = 0.0,
         check_every: int = 5,

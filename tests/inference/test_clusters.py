@@ -86,6 +86,15 @@ def test_fits_that_forget_their_start_begin_from_noise(data, options):
         fit(data, init="clusters", **options)
 
 
+@pytest.mark.parametrize(("density", "alike"), [(0.4, False), (0.6, True)])
+def test_where_most_pairs_are_observed_fits_begin_from_noise(density, alike):
+    drawn = hcpf.simulate(40, 30, n_components=4, density=density, random_state=3)
+    drawn = drawn.interactions.matrix
+    assert (drawn.nnz > 0.5 * drawn.shape[0] * drawn.shape[1]) == alike
+    fits = [fit(drawn, init=i, tempering=1.0).posteriors_[1] for i in ("auto", "noise")]
+    assert same(*fits) == alike
+
+
 def test_another_start_is_refused(data):
     with pytest.raises(ParameterError, match="init must be"):
         fit(data, init="spectral")

@@ -44,7 +44,7 @@ def compare(
         ),
     ] = None,
     components: options.Components = 50,
-    max_iter: options.MaxIter = 100,
+    max_iter: options.MaxIter = 300,
     quick: Annotated[
         bool,
         typer.Option(

@@ -40,7 +40,7 @@ def evaluate(
     components: options.Components = 50,
     fits: options.Fits = 1,
     train_on: options.OnWhat = options.TrainOn.full,
-    max_iter: options.MaxIter = 100,
+    max_iter: options.MaxIter = 300,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     test: TestShare = 0.2,

@@ -37,7 +37,7 @@ def fit(
     components: options.Components = 50,
     fits: options.Fits = 1,
     train_on: options.OnWhat = options.TrainOn.full,
-    max_iter: options.MaxIter = 100,
+    max_iter: options.MaxIter = 300,
     tol: options.Tolerance = 1e-4,
     seed: options.Seed = 0,
     threads: options.Threads = None,

@@ -35,7 +35,7 @@ class FitOptions:
     """
 
     solver: str = "auto"
-    max_iter: int = 100
+    max_iter: int = 300
     tol: float = 1e-4
     check_every: int = 5
     svi_passes: int = 2

@@ -223,6 +223,11 @@ def check_tempering(value: Any) -> str | float:
     return number("tempering", value, 1e-3, 1e3, "'auto' or a number from 0.001 to 1000")
 
 
+def is_dense(matrix: Csr) -> bool:
+    """Whether most pairs are observed."""
+    return matrix.nnz > DENSE * matrix.shape[0] * matrix.shape[1]
+
+
 def usual_tempering(matrix: Csr, train_on: str, solver: str, n_fits: int) -> float:
     """How often the data should count, which grows with the entries of a row on the longer side.
 
@@ -230,8 +235,7 @@ def usual_tempering(matrix: Csr, train_on: str, solver: str, n_fits: int) -> flo
     them; and fits that are averaged may each be surer. Where there are few entries, or where most
     pairs are observed, the posterior itself is best.
     """
-    dense = matrix.nnz > DENSE * matrix.shape[0] * matrix.shape[1]
-    if train_on == "observed" or solver == "entry" or dense:
+    if train_on == "observed" or solver == "entry" or is_dense(matrix):
         return 1.0
     most = MOST_TEMPERING if n_fits == 1 else MOST_TEMPERING_OF_SEVERAL
     entries_per_row = matrix.nnz / max(matrix.shape)

@@ -24,6 +24,7 @@ from hcpf.inference.recipes import (
     MOST_TEMPERING_OF_SEVERAL,
     choose_element,
     choose_priors,
+    is_dense,
 )
 from hcpf.inference.sampling import row_of_entries
 from hcpf.inference.short import best_element, best_tempering
@@ -205,13 +206,15 @@ class _Fit:
     def _begins_from_clusters(self) -> bool:
         """Every second fit, if nothing else is asked for: both kinds make the better average.
 
-        But data that count very often hold a fit where it begins, and there noise is better.
+        But data that count very often hold a fit where it begins, and where most pairs are observed
+        clusters say little: there noise is better.
         """
         plan = self.plan
         if plan.init != "auto":
             return plan.init == "clusters"
         free = float(plan.tempering) <= MOST_TEMPERING_OF_SEVERAL
-        return plan.keeps_its_start and free and self.index % 2 == 1
+        apart = free and not is_dense(self.parts.training)
+        return plan.keeps_its_start and apart and self.index % 2 == 1
 
     def _checkpoint(self, posterior: Posterior | None) -> Checkpoint | None:
         plan = self.plan
