@@ -29,11 +29,12 @@ RATES = np.array([1e-30, 1e-15, 1e-11, 1e-5, 1e-3, 0.07, 0.9, 1.0, 4.0, 31.0, 25
 LARGE_RATES = np.array([700.0, 1e4, 3e5])
 
 
-@pytest.fixture(params=[0, 64], ids=["many values", "few values"], autouse=True)
+@pytest.fixture(params=[(0, 0), (64, 1024)], ids=["many values", "few values"], autouse=True)
 def few_values(request, monkeypatch):
     """Continuous elements have a table row per value where there are few, else one for all."""
-    monkeypatch.setattr(local, "_FEW_VALUES", request.param)
-    return request.param
+    monkeypatch.setattr(local, "_FEW_VALUES", request.param[0])
+    monkeypatch.setattr(local, "_MANY_VALUES", request.param[1])
+    return request.param[0]
 
 
 def diagonal(element, y, log_rate, **options):
@@ -157,6 +158,16 @@ def test_concentrated_elements_are_summed_directly(element, few_values):
     problem, mean, sums, _, _ = diagonal(element, y, log_rate)
     assert problem.tables.mode == (kernels.ROWS if few_values else kernels.DIRECT)
     assert_direct(element, y, log_rate, mean, log_z_of_entries(element, problem, sums, y))
+
+
+def test_not_too_many_values_have_a_table_row_each_where_no_grid_serves(monkeypatch):
+    monkeypatch.setattr(local, "_FEW_VALUES", 0)
+    monkeypatch.setattr(local, "_MANY_VALUES", 5)
+    y, log_rate = grid(np.array([0.2, 0.9, 1.7, 3.1, 5.9]) * 50.0, RATES)
+    for values, mode in ((y, kernels.ROWS), (np.append(y[1:], 60.0), kernels.DIRECT)):
+        assert diagonal(Gamma(150.0, 3.0), values, log_rate)[0].tables.mode == mode
+    wide = local.local_step(Gamma(150.0, 3.0), y, reach=np.array([9.0]))  # of one row for all
+    assert wide.reach_for(np.zeros(len(y)), np.arange(len(y))).shape == (5,)
 
 
 def test_float32_values_are_read_as_float64():

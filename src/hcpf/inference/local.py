@@ -48,6 +48,7 @@ _NEGLIGIBLE_G = 1e-10  # of g(y) phi(n)
 _LARGEST_SHIFT = 60.0  # of log coordinate, beyond which float32 could overflow
 _CHUNK = 1 << 18  # values mapped at once
 _FEW_VALUES = 64  # distinct ones that a continuous element gets a table row for each of
+_MANY_VALUES = 1024  # the same, where the alternative is to sum every entry directly
 
 Mapping = Callable[[FloatArray], FloatArray]
 
@@ -88,9 +89,11 @@ def local_step(
     ``most`` truncates n as the paper's N_tr does; by default every n that counts is summed.
     """
     form = None if element.support.discrete else element.form
-    distinct = _distinct(values, None if form is None else _FEW_VALUES)
+    distinct = _distinct(values, None if form is None else _MANY_VALUES)
     if isinstance(form, Separable) and len(distinct) > _FEW_VALUES:
-        return _separable(element, form, values, most, reach)
+        found = _separable(element, form, values, most, reach)
+        if found.local.mode != DIRECT or len(distinct) > _MANY_VALUES:
+            return found
     least, greatest = element.n_range(distinct)
     if np.array_equal(least, greatest):
         return _known(element, values)
@@ -123,7 +126,7 @@ def _rows(
     truncate: int | None,
     reach: FloatArray | None,
 ) -> LocalStep:
-    reach = np.full(len(distinct), float(OCTAVES[1])) if reach is None else reach
+    reach = np.broadcast_to(float(OCTAVES[1]) if reach is None else reach, distinct.shape).copy()
     top = float(reach.max())
     if top > OCTAVES[1] and len(distinct) * 2.0**top <= _FEW_WEIGHTS:
         reach = np.full(len(distinct), top)
