@@ -107,6 +107,7 @@ def test_every_element(name, tmp_path):
 def test_a_model_of_which_pairs_are_observed(data, tmp_path):
     page = read(write_report(fitted(data, train_on="binary"), tmp_path / "r.html"))
     assert "their values are left aside" in page.text
+    assert "ranked by how probable it is" in page.text
     assert "nothing to compare" in page.text
 
 
@@ -122,6 +123,7 @@ def test_averaged_fits(data, tmp_path):
     model = fitted(data, n_fits=2, element="gamma")
     page = read(write_report(model, tmp_path / "r.html", users=[3]))
     assert "average 2 fits" in page.text
+    assert "ranked by the consensus of the fits" in page.text
     best = model.recommend(3, 6)
     assert all(percent(p) in page.text for p in best.probability)
     low, high = model.predictive(best.user, best.item).observed.interval(0.9)

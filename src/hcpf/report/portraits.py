@@ -26,6 +26,8 @@ def _basis(model: HCPF) -> str:
             "This model was trained on observed pairs only, so it says nothing about how probable "
             "a pair is: items are ranked by their expected value."
         )
+    if len(model.posteriors_) == 1:
+        return "Items are ranked by how probable it is that the user takes them."
     return "Items are ranked by the consensus of the fits on what the user takes."
 
 
