@@ -12,8 +12,14 @@ from hcpf.elements.conjugate import Conjugate
 
 _LOOKED_AT = 4096
 """Rows that a new prior is found on; whether it is better is then asked of all."""
-_LOG_STRENGTH = (-12.0, 25.0)
-"""Bounds of the prior's nu0, relative to what a usual row observes: nu has the unit of kappa."""
+_LOG_STRENGTH = (-12.0, 6.0)
+"""Bounds of the prior's nu0, relative to what a usual row observes: nu has the unit of kappa. From
+the upper one, where rows are all but alike, the search still finds its way back."""
+_DIFFERENCE = 1e-4
+"""Of log nu0 and of the centre, for gradients: that of two large logs of Gamma has few digits."""
+_LOG_GROWTH = 3.0
+"""By which log nu0 may grow at a time. A prior so strong that the rows hardly differ, before
+the factors had a chance to follow them, would stay: q(n) then explains all that differs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +90,12 @@ class Groups:
         def loss(point: FloatArray) -> float:
             return -_evidence(conjugate, *space.prior(point), chi[some], nu[some]) / some.size
 
-        bounds = [_LOG_STRENGTH] + [(start[-1] - 5.0, start[-1] + 5.0)] * (not centred)
-        found: Any = optimize.minimize(loss, start, method="L-BFGS-B", bounds=bounds)
+        highest = min(_LOG_STRENGTH[1], float(start[0]) + _LOG_GROWTH)
+        bounds = [(_LOG_STRENGTH[0], highest)]
+        bounds += [(start[-1] - 5.0, start[-1] + 5.0)] * (not centred)
+        found: Any = optimize.minimize(
+            loss, start, method="L-BFGS-B", bounds=bounds, options={"eps": _DIFFERENCE}
+        )
         prior = space.prior(np.asarray(found.x))
         now = _evidence(conjugate, self.chi0, self.nu0, chi[seen], nu[seen])
         if not _evidence(conjugate, *prior, chi[seen], nu[seen]) > now:

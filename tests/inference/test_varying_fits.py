@@ -206,7 +206,6 @@ def test_rates_far_below_the_tables_are_the_twins(element, per):
 @pytest.mark.parametrize("kind", [Gamma, InverseGaussian, Normal], ids=lambda kind: kind.name)
 def test_the_unit_of_the_values_does_not_matter(kind, per):
     matrix = as_matrix(draw_model(Gamma(6.0, 2.0), shape=(30, 20)))
-    # With some seeds rounding decides between two optima of theta's prior; not with this one.
     means = np.exp(0.8 * np.random.default_rng(3).standard_normal(50))
     matrix.data *= means[matrix.nonzero()[0]] * means[30 + matrix.nonzero()[1]]
     found = []
