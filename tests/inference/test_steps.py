@@ -2,7 +2,6 @@
 
 import pytest
 
-from hcpf.elements import Poisson
 from hcpf.inference.cavi import cavi_step
 from hcpf.inference.elbo import elbo
 from hcpf.inference.mstep import update_theta
@@ -30,14 +29,6 @@ def test_a_step_of_coordinate_ascent_is_the_twins(element, train_on, excluded):
         cavi_step(state, problem, PRIORS)
         model = dense.cavi_step(model)
     assert_same_point(state, model)
-
-
-def test_a_side_too_large_for_the_caches_is_summed_in_parts_like_the_twin():
-    model = draw_model(Poisson(2.0, per="both"), shape=(4_100, 2), size=2_048)
-    problem, state = as_production(model)
-    assert state.users.g.nbytes > 1 << 25
-    cavi_step(state, problem, PRIORS)
-    assert_same_point(state, dense.cavi_step(model))
 
 
 @every_training

@@ -5,16 +5,11 @@ from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
 from hcpf.inference import kernels
-from hcpf.inference.kernels import Entries, Factors, Local, Pattern, Prior, Sums
+from hcpf.inference.kernels import Entries, Factors, Pattern, Prior
 from hcpf.inference.problem import Problem, Side
 from hcpf.inference.state import State, learn_theta, side_prior
 from hcpf.inference.threads import share
 from hcpf.priors import Priors
-
-_PART_BYTES = 1 << 24  # of one side's g, that caches hold beside all else
-_LEAST_PARTS = 3
-_LEAST_ENTRIES = 8  # of a row in each part, on average
-_MOST_SUMS = 0.25  # of the bytes of g, that the sums may take
 
 
 def cavi_step(state: State, problem: Problem, priors: Priors, *, fit_prior: bool = False) -> None:
@@ -65,38 +60,9 @@ def half_step(
     pattern = side.pattern if pattern is None else pattern
     first, last = blocks[0], blocks[-1]
     n_entries = int(np.sum(entries.stop[first:last] - entries.start[first:last]))
-    sums = _sum_by_parts(rows, cols, entries, problem.tables, blocks, n_entries)
     share(
         kernels.update_rows, len(blocks) - 1, entries, rows, cols, problem.tables, prior, base,
-        pattern, blocks, sums, column_sums, counts,
+        pattern, blocks, column_sums, counts,
         work=2.0 * size * (n_entries + 4.0 * (last - first)),
     )  # fmt: skip
     return column_sums.sum(axis=0), counts.sum(axis=0)
-
-
-def _sum_by_parts(
-    rows: Factors,
-    cols: Factors,
-    entries: Entries,
-    tables: Local,
-    blocks: NDArray[np.int64],
-    n_entries: int,
-) -> Sums:
-    """Sum the entries part by part, where that pays; otherwise no sums.
-
-    Rows read the other side's g in no order. If it is larger than the caches, all rows therefore
-    use one part of it before they come to the next.
-    """
-    (n_rows, size), parts = rows.g.shape, -(-cols.g.nbytes // _PART_BYTES)
-    pays = parts >= _LEAST_PARTS and n_entries >= _LEAST_ENTRIES * parts * n_rows
-    if not pays or 8 * rows.g.size > _MOST_SUMS * cols.g.nbytes:
-        return Sums(np.empty((0, size)), np.empty((0, 3)), np.empty(0, np.bool_))
-    sums = Sums(np.zeros((n_rows, size)), np.zeros((n_rows, 3)), np.zeros(n_rows, np.bool_))
-    at = entries.start  # where each row goes on; its entries are in the order of the columns
-    for bound in np.linspace(0, len(cols.a), parts + 1).astype(np.int64)[1:].tolist():
-        stop = np.empty_like(at)
-        share(kernels.advance, len(at), at, entries.stop, entries.index, bound, stop)
-        part = entries._replace(start=at, stop=stop)
-        share(kernels.sum_part, len(blocks) - 1, part, rows, cols, tables, blocks, sums)
-        at = stop
-    return sums

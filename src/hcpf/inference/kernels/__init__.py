@@ -14,7 +14,6 @@ from hcpf.inference.kernels.bound import pair_rates, pattern_rate, side_bound, s
 from hcpf.inference.kernels.extrapolate import extrapolate
 from hcpf.inference.kernels.layout import advance, transpose, weigh_columns, weigh_values
 from hcpf.inference.kernels.rows import scale_rows, update_rows
-from hcpf.inference.kernels.sums import sum_part
 from hcpf.inference.kernels.tabulate import tabulate
 from hcpf.inference.kernels.topn import add_logs, best_columns
 from hcpf.inference.kernels.types import (
@@ -28,7 +27,6 @@ from hcpf.inference.kernels.types import (
     Local,
     Pattern,
     Prior,
-    Sums,
 )
 from hcpf.inference.kernels.vector import aligned_zeros, padded_rows
 
@@ -43,7 +41,6 @@ __all__ = [
     "Local",
     "Pattern",
     "Prior",
-    "Sums",
     "add_logs",
     "advance",
     "aligned_zeros",
@@ -55,7 +52,6 @@ __all__ = [
     "scale_rows",
     "side_bound",
     "sum_log_z",
-    "sum_part",
     "tabulate",
     "transpose",
     "update_rows",

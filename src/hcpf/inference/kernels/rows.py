@@ -99,7 +99,7 @@ def _posteriors(rows, first, last, prior, sums, rates, column_sum):
 
 @kernel()
 def update_rows(
-    first, last, entries, rows, cols, local, prior, base, pattern, blocks, sums, column_sums, counts
+    first, last, entries, rows, cols, local, prior, base, pattern, blocks, column_sums, counts
 ):
     """One half-step: the optimal posterior of each row of some blocks, the columns held fixed.
 
@@ -118,10 +118,7 @@ def update_rows(
     for block in range(first, last):
         for here in range(blocks[block], blocks[block + 1], _SPAN):
             end = min(here + _SPAN, blocks[block + 1])
-            if len(sums.totals) > 0:
-                span = Sums(sums.totals[here:end], sums.counts[here:end], sums.slow[here:end])
-            else:
-                accumulate(entries, rows, cols, local, here, end, True, acc, span)
+            accumulate(entries, rows, cols, local, here, end, acc, span)
             for r in range(end - here):
                 if span.slow[r]:
                     total = span.totals[r, :size]

@@ -7,7 +7,7 @@ import numpy as np
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.count import outside
 from hcpf.inference.kernels.scalars import log_mean
-from hcpf.inference.kernels.types import KNOWN, TINY_DOT, Sums
+from hcpf.inference.kernels.types import KNOWN, TINY_DOT
 from hcpf.inference.kernels.vector import (
     add_four,
     dot_four,
@@ -21,6 +21,9 @@ from hcpf.inference.kernels.vector import (
 
 f4 = np.float32
 _ONES = (f4(1.0), f4(1.0), f4(1.0), f4(1.0))
+_SOON, _LATER = 8, 32
+"""Entries ahead whose rows are moved to the first cache, and to the second one: more of them can be
+under way to that, which counts where the rows come from memory."""
 _FLUSH = 256  # entries after which the float32 accumulator is added to the float64 one
 
 
@@ -86,13 +89,18 @@ def slow_row(entries, rows, cols, local, u, total, count):
             total[k] += mean * shares[k]
 
 
+@kernel()
+def _four_from(e, last):
+    """The positions from e on, as far as there are any."""
+    return min(e, last), min(e + 1, last), min(e + 2, last), min(e + 3, last)
+
+
 @kernel(fastmath=FAST)
-def accumulate(entries, rows, cols, local, first, last, is_whole, acc, sums):
+def accumulate(entries, rows, cols, local, first, last, acc, sums):
     """Per row: sum_i (E[n_ui] / dot_ui) g_ik, four entries at a time.
 
-    That times g_uk is sum_i E[n_ui] phi_uik. Unless the entries are all that the rows have
-    (``is_whole``), what they say is added to what is there. ``acc`` holds zeros. ``sums.slow``
-    marks rows that need ``slow_row`` instead: a call from here would slow every entry.
+    That times g_uk is sum_i E[n_ui] phi_uik. ``acc`` holds zeros. ``sums.slow`` marks rows that
+    need ``slow_row`` instead: a call from here would slow every entry.
     """
     index, coordinate = entries.index, entries.coordinate
     starts, stops = entries.start, entries.stop
@@ -105,20 +113,20 @@ def accumulate(entries, rows, cols, local, first, last, is_whole, acc, sums):
     for u in range(first, last):
         row_scale, row_cross = row_scales[u], cross_factor * row_crosses[u]
         e, stop, r = starts[u], stops[u], u - first
-        # The next row's entries may lie further on, if only a part of each row's is summed.
-        gap = starts[u + 1] - stop if u + 1 < last else 0
-        pending, count, cross_count, is_fast, is_first = 0, 0.0, 0.0, True, is_whole
+        pending, count, cross_count, is_fast, is_first = 0, 0.0, 0.0, True, True
         while e < stop:
             # A group of fewer than four repeats the last entry, with weight 0.
-            places = e, min(e + 1, stop - 1), min(e + 2, stop - 1), min(e + 3, stop - 1)
-            ahead = e + 8 + (gap if stop - e <= 8 else 0)
-            later = min(ahead, end), min(ahead + 1, end), min(ahead + 2, end), min(ahead + 3, end)
-            here, soon = take_four(index, places), take_four(index, later)
+            places = _four_from(e, stop - 1)
+            here = take_four(index, places)
+            soon, later = (
+                take_four(index, _four_from(e + _SOON, end)),
+                take_four(index, _four_from(e + _LATER, end)),
+            )
             if mode != KNOWN:
-                fetch_four(scale, soon)
+                fetch_four(scale, later)
             if is_crossed:
-                fetch_four(cross, soon)
-            dots = dot_four(g, u, h, here, soon)
+                fetch_four(cross, later)
+            dots = dot_four(g, u, h, here, soon, later)
             means = mean_four(
                 mode, code, low, high, segments, table, take_four(coordinate, places),
                 here, dots, row_scale, scale, row_cross, cross,
@@ -135,17 +143,4 @@ def accumulate(entries, rows, cols, local, first, last, is_whole, acc, sums):
                 move_row(acc, totals, r, is_first)
                 pending, is_first = 0, False
         move_row(acc, totals, r, is_first)
-        if is_whole:
-            counts[r, 0], counts[r, 1], counts[r, 2], slow[r] = 0.0, 0.0, 0.0, False
-        counts[r, 0] += count
-        counts[r, 2] += cross_count
-        slow[r] |= not is_fast
-
-
-@kernel()
-def sum_part(first, last, entries, rows, cols, local, blocks, sums):
-    """Add to the sums of the rows of some blocks what a part of their entries says."""
-    here, end = blocks[first], blocks[last]
-    span = Sums(sums.totals[here:end], sums.counts[here:end], sums.slow[here:end])
-    acc = np.zeros(rows.g.shape[1], np.float32)
-    accumulate(entries, rows, cols, local, here, end, False, acc, span)
+        counts[r, 0], counts[r, 1], counts[r, 2], slow[r] = count, 0.0, cross_count, not is_fast

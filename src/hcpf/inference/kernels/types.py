@@ -78,7 +78,7 @@ class Pattern(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What the entries of each row add up to; no rows where ``update_rows`` is to sum itself."""
+    """What the entries of each row add up to."""
 
     totals: np.ndarray  # sum of E[n] / dot times the other side's g, float64, as wide as that
     counts: np.ndarray  # sums of E[n], of entries whose series was cut short, and of E[n] x_i

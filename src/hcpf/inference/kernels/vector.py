@@ -38,6 +38,7 @@ _EXP_SERIES = (
     1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
     5.0000001201e-1, 1.0, 1.0,
 )  # fmt: skip
+_FIRST_CACHE, _SECOND_CACHE = 3, 2  # as LLVM's prefetch numbers them
 _QUAD = ir.VectorType(FLOAT, 4)
 _ROWS, FOUR = types.UniTuple(types.intp, 4), types.UniTuple(types.float32, 4)
 
@@ -61,31 +62,34 @@ def padded(size: int) -> int:
 
 
 @intrinsic
-def dot_four(typing_context, g, u, h, rows, ahead):
-    """Dot products of row u of g with four rows of h; the four rows ``ahead`` are fetched too.
+def dot_four(typing_context, g, u, h, rows, soon, later):
+    """Dot products of row u of g with four rows of h; those needed soon and later are fetched too.
 
-    Those lie anywhere in h and come from a distant cache, so they are asked for early.
+    They lie anywhere in h and come from a distant cache or from memory, so they are asked for
+    early: four rows into the first cache, and four into the second.
     """
 
     def generate(context, builder, signature, arguments):
         width, at_g = matrix(context, builder, signature.args[0], arguments[0])
         _, at_h = matrix(context, builder, signature.args[2], arguments[2])
         own = at_g(arguments[1])
-        near = [at_h(i) for i in cgutils.unpack_tuple(builder, arguments[3], 4)]
-        far = [at_h(i) for i in cgutils.unpack_tuple(builder, arguments[4], 4)]
+        here, soon, later = (
+            [at_h(i) for i in cgutils.unpack_tuple(builder, rows, 4)] for rows in arguments[3:]
+        )
         zero = ir.Constant(ir.VectorType(FLOAT, LANES), [0.0] * LANES)
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in near]
+        sums = [cgutils.alloca_once_value(builder, zero) for _ in here]
         with cgutils.for_range_slice(builder, INT64(0), width, INT64(LANES)) as (k, _):
             s = load(builder, builder.gep(own, [k]), FLOAT, LANES)
-            for total, row, next_row in zip(sums, near, far, strict=True):
+            for total, row, near, far in zip(sums, here, soon, later, strict=True):
                 h_row = load(builder, builder.gep(row, [k]), FLOAT, LANES)
                 before = Lanes(builder, builder.load(total))
                 builder.store((before + s * h_row).value, total)
-                _prefetch(builder, builder.gep(next_row, [k]))
+                _prefetch(builder, builder.gep(near, [k]), _FIRST_CACHE)
+                _prefetch(builder, builder.gep(far, [k]), _SECOND_CACHE)
         dots = _sum_each([Lanes(builder, builder.load(total)) for total in sums])
         return _as_tuple(context, dots)
 
-    return FOUR(g, types.intp, h, _ROWS, _ROWS), generate
+    return FOUR(g, types.intp, h, _ROWS, _ROWS, _ROWS), generate
 
 
 @intrinsic
@@ -166,7 +170,7 @@ def fetch_four(typing_context, values, places):
     def generate(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         for place in cgutils.unpack_tuple(builder, arguments[1], 4):
-            _prefetch(builder, builder.gep(data, [place]))
+            _prefetch(builder, builder.gep(data, [place]), _SECOND_CACHE)
         return context.get_dummy_value()
 
     return types.void(values, _ROWS), generate
@@ -348,9 +352,9 @@ def _as_tuple(context: Any, lanes: Lanes) -> Any:
     return context.make_tuple(lanes.builder, FOUR, [lanes.lane(i) for i in range(4)])
 
 
-def _prefetch(builder: Any, place: Any) -> None:
+def _prefetch(builder: Any, place: Any, cache: int) -> None:
     pointer = ir.PointerType()
     kind = ir.FunctionType(ir.VoidType(), [pointer, INT32, INT32, INT32])
     function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    # for reading, to be kept in all caches, data rather than instructions
-    builder.call(function, [builder.bitcast(place, pointer), INT32(0), INT32(3), INT32(1)])
+    # for reading, and data rather than instructions
+    builder.call(function, [builder.bitcast(place, pointer), INT32(0), INT32(cache), INT32(1)])
