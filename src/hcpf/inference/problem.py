@@ -15,6 +15,8 @@ from hcpf.inference.threads import share
 
 BLOCKS = 128
 """Fixed blocks of rows: the unit of parallel work, whatever the number of threads."""
+_WORK = 16
+"""Multiply-adds that take as long as a value and the weight of its column."""
 _COLUMN_SUMS = 4
 """Blocks of rows that each sum the values of all columns."""
 
@@ -79,7 +81,7 @@ class Values:
     def _weigh(self, weight: FloatArray, rows: slice) -> FloatArray:
         start, stop = (end[rows] for end in self._ends)
         out = np.empty(len(start))
-        work = int(np.sum(stop - start))
+        work = _WORK * int(np.sum(stop - start))
         share(kernels.weigh_values, len(out), start, stop, *self._arrays, weight, out, work=work)
         return out
 
@@ -91,7 +93,7 @@ class Values:
         blocks = np.concatenate([[0], inner, [len(start)]]).astype(np.int64)
         out = np.zeros((_COLUMN_SUMS, self.matrix.shape[1]))
         arguments = blocks, start, stop, *self._arrays, weight, out
-        share(kernels.weigh_columns, _COLUMN_SUMS, *arguments, work=self.matrix.nnz)
+        share(kernels.weigh_columns, _COLUMN_SUMS, *arguments, work=_WORK * self.matrix.nnz)
         return out.sum(axis=0)
 
     @cached_property

@@ -1,5 +1,7 @@
 """Entries put into order, and plain sums of their values."""
 
+from numpy import uint32  # of an index: none counts from the end
+
 from hcpf.inference.jit import kernel
 
 
@@ -16,21 +18,34 @@ def transpose(rows, place, index, coordinate):
 
 @kernel()
 def weigh_values(first, last, start, stop, index, values, weight, out):
-    """Per row: the sum of its values, each times the weight of its column."""
+    """Per row: the sum of its values, each times the weight of its column.
+
+    Four sums at a time: each addition to one of them waits for the one before.
+    """
     for u in range(first, last):
-        total = 0.0
-        for e in range(start[u], stop[u]):
-            total += values[e] * weight[index[e]]
-        out[u] = total
+        e, end = start[u], stop[u]
+        one, two, three, four = 0.0, 0.0, 0.0, 0.0
+        while e + 4 <= end:
+            one += values[e] * weight[uint32(index[e])]
+            two += values[e + 1] * weight[uint32(index[e + 1])]
+            three += values[e + 2] * weight[uint32(index[e + 2])]
+            four += values[e + 3] * weight[uint32(index[e + 3])]
+            e += 4
+        while e < end:
+            one += values[e] * weight[uint32(index[e])]
+            e += 1
+        out[u] = (one + two) + (three + four)
 
 
 @kernel()
 def weigh_columns(first, last, blocks, start, stop, index, values, weight, out):
     """Per block of rows and column: the sum of the values, each times the weight of its row."""
     for block in range(first, last):
+        sums = out[block]
         for u in range(blocks[block], blocks[block + 1]):
+            factor = weight[u]
             for e in range(start[u], stop[u]):
-                out[block, index[e]] += values[e] * weight[u]
+                sums[uint32(index[e])] += values[e] * factor
 
 
 @kernel()
