@@ -86,15 +86,18 @@ class Values:
         return out
 
     def _weigh_columns(self, weight: FloatArray) -> FloatArray:
-        start, stop = self._ends
-        # As many entries in each block, and as many blocks whatever the number of threads.
-        ends = np.cumsum(stop - start)
-        inner = np.searchsorted(ends, np.arange(1, _COLUMN_SUMS) * (self.matrix.nnz / _COLUMN_SUMS))
-        blocks = np.concatenate([[0], inner, [len(start)]]).astype(np.int64)
         out = np.zeros((_COLUMN_SUMS, self.matrix.shape[1]))
-        arguments = blocks, start, stop, *self._arrays, weight, out
+        arguments = self._blocks, *self._ends, *self._arrays, weight, out
         share(kernels.weigh_columns, _COLUMN_SUMS, *arguments, work=_WORK * self.matrix.nnz)
         return out.sum(axis=0)
+
+    @cached_property
+    def _blocks(self) -> NDArray[np.int64]:
+        """As many entries in each block, and as many blocks whatever the number of threads."""
+        start, stop = self._ends
+        parts = np.arange(1, _COLUMN_SUMS) * (self.matrix.nnz / _COLUMN_SUMS)
+        inner = np.searchsorted(np.cumsum(stop - start), parts)
+        return np.concatenate([[0], inner, [len(start)]]).astype(np.int64)
 
     @cached_property
     def _arrays(self) -> tuple[NDArray[np.int32], FloatArray]:

@@ -66,12 +66,11 @@ def empty_factors(rows: int, n_components: int) -> Factors:
         mean=np.empty((rows, n_components), np.float32),
         g=padded_rows(rows, n_components),
         log_scale=np.zeros(rows),
-        multiplier=np.ones(rows, np.float32),
         shift=np.zeros(rows),
         activity_b=np.ones(rows),
-        cross=np.zeros(rows, np.float32),
         count=np.zeros(rows),
         cross_count=np.zeros(rows),
+        tilt=np.tile(np.array([1.0, 0.0], np.float32), (rows, 1)),
     )
 
 

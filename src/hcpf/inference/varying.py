@@ -99,10 +99,12 @@ class Varying:
         sharing, kappa = self.sharing, float(element.kappa)
         weight = self._value_weight(not users)
         total = values.by_user(weight, rows) if users else values.by_item(weight)[rows]
-        count, cross_count = kappa * factors.count[rows], kappa * factors.cross_count[rows]
-        if sharing is None or sharing.cross is None:
-            return total, count
-        return (total - cross_count, count) if sharing.additive else (total, cross_count)
+        if sharing is not None and sharing.cross is not None:
+            crossed = kappa * factors.cross_count[rows]
+            if not sharing.additive:
+                return total, crossed
+            total = total - crossed
+        return total, kappa * factors.count[rows]
 
     def _value_weight(self, users: bool) -> FloatArray | None:
         """What one side's theta multiplies the other's values with."""

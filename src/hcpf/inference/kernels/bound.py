@@ -8,7 +8,7 @@ from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.count import outside, piece
 from hcpf.inference.kernels.scalars import log_gamma_digamma
 from hcpf.inference.kernels.sums import element_shift, log_rate_of
-from hcpf.inference.kernels.types import KNOWN, ROWS, SHIFT, TINY_DOT
+from hcpf.inference.kernels.types import CROSS, KNOWN, MULTIPLIER, ROWS, SHIFT, TINY_DOT
 
 f4 = np.float32
 
@@ -18,26 +18,26 @@ def _row_log_z(entries, rows, cols, local, u):
     """Sum of log Z over the row's entries, and whether the tables did not hold some of them."""
     size = rows.a.shape[1]
     index, coordinate = entries.index, entries.coordinate
-    g, h, scale, log_scale = rows.g, cols.g, cols.multiplier, cols.log_scale
+    g, h, tilt, log_scale = rows.g, cols.g, cols.tilt, cols.log_scale
     shift = cols.shift
     table, least, mode = local.log_table, local.least, local.mode
-    row_scale = rows.multiplier[u]
+    row_scale = rows.tilt[u, MULTIPLIER]
     row_log = rows.log_scale[u] + rows.shift[u]
-    cross, row_cross = cols.cross, local.cross * rows.cross[u]
+    row_cross = local.cross * rows.tilt[u, CROSS]
     total = 0.0
     for e in range(entries.start[u], entries.stop[u]):
         i = index[e]
         dot = f4(0.0)
         for k in range(size):
             dot += g[u, k] * h[i, k]
-        x = dot * (row_scale * scale[i])
+        x = dot * (row_scale * tilt[i, MULTIPLIER])
         y = coordinate[e]
         if not dot > TINY_DOT:
             return total, True
         log_rate = row_log + log_scale[i] + shift[i] + math.log(dot)
         if row_cross != 0.0:
-            x *= f4(math.exp(min(row_cross * cross[i], 80.0)))
-            log_rate += row_cross * cross[i]
+            x *= f4(math.exp(min(row_cross * tilt[i, CROSS], 80.0)))
+            log_rate += row_cross * tilt[i, CROSS]
         if mode == KNOWN:
             total += y * log_rate
             continue

@@ -8,7 +8,7 @@ from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.posterior import rescale_row, update_row
 from hcpf.inference.kernels.scalars import log_mean
 from hcpf.inference.kernels.sums import accumulate, slow_row
-from hcpf.inference.kernels.types import Sums
+from hcpf.inference.kernels.types import MULTIPLIER, Sums
 
 f4 = np.float32
 _SPAN = 32
@@ -54,7 +54,7 @@ def scale_rows(rows):
     for u in range(len(rows.a)):
         least = rescale_row(rows.a, rows.mean, rows.g, u)
         rows.log_scale[u] = 0.0 if least > _NO_UNDERFLOW else _scale_small_row(rows, u)
-        rows.multiplier[u] = _multiplier(rows.log_scale[u] + rows.shift[u])
+        rows.tilt[u, MULTIPLIER] = _multiplier(rows.log_scale[u] + rows.shift[u])
 
 
 @kernel(fastmath=FAST)
@@ -76,7 +76,7 @@ def _add_pattern(pattern, cols, first, last, base, scale, rates):
 def _posteriors(rows, first, last, prior, sums, rates, column_sum):
     """New posteriors of some rows; adds their means to the column sums."""
     a, mean, g, activity_b = rows.a, rows.mean, rows.g, rows.activity_b
-    log_scales, multipliers, shifts = rows.log_scale, rows.multiplier, rows.shift
+    log_scales, tilt, shifts = rows.log_scale, rows.tilt, rows.shift
     row_count, cross_count = rows.count, rows.cross_count
     totals, counts, slow = sums.totals, sums.counts, sums.slow
     shape, scale, step = prior.shape, prior.scale, prior.step
@@ -94,7 +94,7 @@ def _posteriors(rows, first, last, prior, sums, rates, column_sum):
         if log_scale + shifts[u] != log_multiplier:  # most rows share one
             log_multiplier = log_scale + shifts[u]
             multiplier = _multiplier(log_multiplier)
-        multipliers[u] = multiplier
+        tilt[u, MULTIPLIER] = multiplier
 
 
 @kernel()

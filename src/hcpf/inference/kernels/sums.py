@@ -7,7 +7,7 @@ import numpy as np
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.count import outside
 from hcpf.inference.kernels.scalars import log_mean
-from hcpf.inference.kernels.types import KNOWN, TINY_DOT
+from hcpf.inference.kernels.types import CROSS, KNOWN, MULTIPLIER, TINY_DOT
 from hcpf.inference.kernels.vector import (
     add_four,
     dot_four,
@@ -65,7 +65,7 @@ def log_rate_of(rows, cols, u, i, shares):
 def element_shift(rows, cols, local, u, i):
     """What the element adds to the log rate of a pair."""
     shift = rows.shift[u] + cols.shift[i]
-    return shift + local.cross * float(rows.cross[u]) * float(cols.cross[i])
+    return shift + local.cross * float(rows.tilt[u, CROSS]) * float(cols.tilt[i, CROSS])
 
 
 @kernel()
@@ -84,7 +84,7 @@ def slow_row(entries, rows, cols, local, u, total, count):
         mean, _, cut = outside(local, log_rate, entries.coordinate[e])
         count[0] += mean
         count[1] += cut
-        count[2] += mean * cols.cross[i]
+        count[2] += mean * cols.tilt[i, CROSS]
         for k in range(len(shares)):
             total[k] += mean * shares[k]
 
@@ -104,14 +104,13 @@ def accumulate(entries, rows, cols, local, first, last, acc, sums):
     """
     index, coordinate = entries.index, entries.coordinate
     starts, stops = entries.start, entries.stop
-    g, row_scales, row_crosses = rows.g, rows.multiplier, rows.cross
-    h, scale, cross = cols.g, cols.multiplier, cols.cross
+    g, h, row_tilt, tilt = rows.g, cols.g, rows.tilt, cols.tilt
     mode, code, low, high = local.mode, local.first_code, local.x_low, local.x_high
     segments, table = local.mean_table.shape[1], local.mean_table.reshape(-1)
     cross_factor, is_crossed = f4(local.cross), local.cross != 0.0
     totals, counts, slow, end = sums.totals, sums.counts, sums.slow, len(index) - 1
     for u in range(first, last):
-        row_scale, row_cross = row_scales[u], cross_factor * row_crosses[u]
+        row_scale, row_cross = row_tilt[u, MULTIPLIER], cross_factor * row_tilt[u, CROSS]
         e, stop, r = starts[u], stops[u], u - first
         pending, count, cross_count, is_fast, is_first = 0, 0.0, 0.0, True, True
         while e < stop:
@@ -123,19 +122,17 @@ def accumulate(entries, rows, cols, local, first, last, acc, sums):
                 take_four(index, _four_from(e + _LATER, end)),
             )
             if mode != KNOWN:
-                fetch_four(scale, later)
-            if is_crossed:
-                fetch_four(cross, later)
+                fetch_four(tilt, later)
             dots = dot_four(g, u, h, here, soon, later)
-            means = mean_four(
+            means, crosses = mean_four(
                 mode, code, low, high, segments, table, take_four(coordinate, places),
-                here, dots, row_scale, scale, row_cross, cross,
+                here, dots, row_scale, row_cross, tilt,
             )  # fmt: skip
             means, weights, holds = weigh_four(means, dots, stop - e)
             is_fast &= holds
             count += sum_four(means, _ONES)
             if is_crossed:
-                cross_count += sum_four(means, take_four(cross, here))
+                cross_count += sum_four(means, crosses)
             add_four(acc, h, here, weights)
             e += 4
             pending += 4

@@ -11,6 +11,9 @@ TINY_DOT = np.float32(1e-26)
 """A scaled dot product below this may have lost what underflowed, and is redone in logarithms."""
 
 
+MULTIPLIER, CROSS = 0, 1
+"""Columns of ``Factors.tilt``."""
+
 NEGLIGIBLE = -34.0
 """Log of a term of a sum over n, relative to the largest, that no longer counts."""
 
@@ -31,12 +34,21 @@ class Factors(NamedTuple):
     mean: np.ndarray  # E[s_uk] = a / b
     g: np.ndarray  # exp(E log s_uk), rows that might underflow scaled to a maximum of 1; padded
     log_scale: np.ndarray  # the log of that scale, float64
-    multiplier: np.ndarray  # exp(log_scale + shift), float32; 0 or inf where it does not fit
     shift: np.ndarray  # what the element adds to the log rate in this row (float64)
     activity_b: np.ndarray  # b^r_u
-    cross: np.ndarray  # x_u: a pair adds local.cross x_u x_i to its log rate; float32
     count: np.ndarray  # sum of E[n] over the row's entries, from the last half-step
     cross_count: np.ndarray  # sum of E[n] x_i over the row's entries
+    tilt: np.ndarray  # multiplier and x_u side by side, float32: entries read both, in no order
+
+    @property
+    def multiplier(self) -> np.ndarray:
+        """exp(log_scale + shift), which a dot product is multiplied with; 0 or inf if too far."""
+        return self.tilt[:, MULTIPLIER]
+
+    @property
+    def cross(self) -> np.ndarray:
+        """x_u: a pair adds local.cross x_u x_i to its log rate."""
+        return self.tilt[:, CROSS]
 
 
 class Local(NamedTuple):

@@ -164,13 +164,13 @@ def sum_four(typing_context, values, factors):
 
 
 @intrinsic
-def fetch_four(typing_context, values, places):
-    """Ask for the values at four places, which will be taken soon."""
+def fetch_four(typing_context, values, rows):
+    """Ask for four rows of a matrix, none wider than a cache line, which will be read soon."""
 
     def generate(context, builder, signature, arguments):
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        for place in cgutils.unpack_tuple(builder, arguments[1], 4):
-            _prefetch(builder, builder.gep(data, [place]), _SECOND_CACHE)
+        _, at = matrix(context, builder, signature.args[0], arguments[0])
+        for row in cgutils.unpack_tuple(builder, arguments[1], 4):
+            _prefetch(builder, at(row), _SECOND_CACHE)
         return context.get_dummy_value()
 
     return types.void(values, _ROWS), generate
@@ -198,37 +198,43 @@ def table_four(typing_context, mode, first_code, x_low, x_high, segments, table,
 @intrinsic
 def mean_four(
     typing_context, mode, first_code, x_low, x_high, segments, table, coordinate,
-    rows, dots, row_scale, scale, row_cross, cross,
+    rows, dots, row_scale, row_cross, tilt,
 ):  # fmt: skip
     """E[n] of four entries at their dot products, or -1 where the table does not hold it.
 
-    The rates are dot row_scale scale_i exp(row_cross cross_i).
+    The rates are dot row_scale scale_i exp(row_cross cross_i), where ``tilt`` has the scale and
+    cross of each row. Returns cross_i, too.
     """
 
     def generate(context, builder, signature, arguments):
-        data, scale, cross = (
-            context.make_array(signature.args[i])(context, builder, arguments[i]).data
-            for i in (5, 10, 12)
-        )
+        data = context.make_array(signature.args[5])(context, builder, arguments[5]).data
+        _, at_tilt = matrix(context, builder, signature.args[11], arguments[11])
         y, dots = _from_tuple(builder, arguments[6]), _from_tuple(builder, arguments[8])
         rows = cgutils.unpack_tuple(builder, arguments[7], 4)
+        row_scale, row_cross = arguments[9:11]
         mean = cgutils.alloca_once_value(builder, y.value)
+        crosses = cgutils.alloca_once_value(builder, ir.Constant(_QUAD, [0.0] * 4))
         rates = cgutils.alloca_once(builder, _QUAD)
         with _unless_known(builder, arguments[0]):
-            x = dots * (_gather(builder, scale, rows) * arguments[9])
+            pairs = [load(builder, at_tilt(row), FLOAT, 2) for row in rows]
+            low, high = (pairs[i].pick([0, 1, 2, 3], pairs[i + 1]) for i in (0, 2))
+            scale, cross = low.pick([0, 2, 4, 6], high), low.pick([1, 3, 5, 7], high)
+            builder.store(cross.value, crosses)
+            x = dots * (scale * row_scale)
             builder.store(x.value, rates)
-            with builder.if_then(builder.fcmp_unordered("!=", arguments[11], FLOAT(0.0))):
+            with builder.if_then(builder.fcmp_unordered("!=", row_cross, FLOAT(0.0))):
                 # What float32 might not hold is infinite, so that the row is redone slowly.
-                t = _gather(builder, cross, rows) * arguments[11]
+                t = cross * row_cross
                 tilted = x * exponential(t.at_least(-87.0).at_most(80.0))
                 builder.store(tilted.where(t < 80.0, np.inf).value, rates)
             x = Lanes(builder, builder.load(rates))
             builder.store(_from_table(builder, *arguments[:5], data, x, y).value, mean)
-        return _as_tuple(context, Lanes(builder, builder.load(mean)))
+        parts = [_as_tuple(context, Lanes(builder, builder.load(v))) for v in (mean, crosses)]
+        return context.make_tuple(builder, signature.return_type, parts)
 
     number = types.float32
-    more = (FOUR, _ROWS, FOUR, number, scale, number, cross)
-    return FOUR(*_table_types(table), *more), generate
+    more = (FOUR, _ROWS, FOUR, number, number, tilt)
+    return types.UniTuple(FOUR, 2)(*_table_types(table), *more), generate
 
 
 @intrinsic
@@ -338,10 +344,6 @@ def _cubic(coefficients: list[Lanes], t: Lanes) -> Lanes:
     c0, c1 = (low[0].pick(lanes, low[1]) for lanes in ([0, 1, 4, 5], [2, 3, 6, 7]))
     c2, c3 = (high[0].pick(lanes, high[1]) for lanes in ([0, 1, 4, 5], [2, 3, 6, 7]))
     return ((c3 * t + c2) * t + c1) * t + c0
-
-
-def _gather(builder: Any, data: Any, rows: list[Any]) -> Lanes:
-    return pack(builder, [builder.load(builder.gep(data, [row])) for row in rows])
 
 
 def _from_tuple(builder: Any, values: Any) -> Lanes:
