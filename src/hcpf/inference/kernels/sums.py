@@ -95,6 +95,13 @@ def _four_from(e, last):
     return min(e, last), min(e + 1, last), min(e + 2, last), min(e + 3, last)
 
 
+@kernel()
+def _four_ahead(e, end):
+    """The positions from e on, or the last four before the end."""
+    e = min(e, end - 4)
+    return e, e + 1, e + 2, e + 3
+
+
 @kernel(fastmath=FAST)
 def accumulate(entries, rows, cols, local, first, last, acc, sums):
     """Per row: sum_i (E[n_ui] / dot_ui) g_ik, four entries at a time.
@@ -108,7 +115,9 @@ def accumulate(entries, rows, cols, local, first, last, acc, sums):
     mode, code, low, high = local.mode, local.first_code, local.x_low, local.x_high
     segments, table = local.mean_table.shape[1], local.mean_table.reshape(-1)
     cross_factor, is_crossed = f4(local.cross), local.cross != 0.0
-    totals, counts, slow, end = sums.totals, sums.counts, sums.slow, len(index) - 1
+    totals, counts, slow = sums.totals, sums.counts, sums.slow
+    ahead = index if len(index) >= 4 else np.zeros(4, index.dtype)
+    end = len(ahead)
     for u in range(first, last):
         row_scale, row_cross = row_tilt[u, MULTIPLIER], cross_factor * row_tilt[u, CROSS]
         e, stop, r = starts[u], stops[u], u - first
@@ -117,10 +126,8 @@ def accumulate(entries, rows, cols, local, first, last, acc, sums):
             # A group of fewer than four repeats the last entry, with weight 0.
             places = _four_from(e, stop - 1)
             here = take_four(index, places)
-            soon, later = (
-                take_four(index, _four_from(e + _SOON, end)),
-                take_four(index, _four_from(e + _LATER, end)),
-            )
+            soon = take_four(ahead, _four_ahead(e + _SOON, end))
+            later = take_four(ahead, _four_ahead(e + _LATER, end))
             if mode != KNOWN:
                 fetch_four(tilt, later)
             dots = dot_four(g, u, h, here, soon, later)
