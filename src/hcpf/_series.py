@@ -31,6 +31,8 @@ class SeriesSum:
 def sum_over_n(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
     r"""Sum :math:`\mathrm{Po}(n \mid \Lambda)\, p(y \mid n)` over n >= 1 for each (y, rate)."""
     y, rate, *_ = np.broadcast_arrays(y, rate, *element.parameters.values())
+    if element.once:
+        return _sum_once(element, y, rate)
     flat = element.broadcast_to(y.shape)
     values, rates = y.ravel(), rate.ravel()
     out = np.empty((3, values.size))
@@ -40,6 +42,14 @@ def sum_over_n(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
             out[:, part] = _sum_chunk(flat.at(part), values[part], rates[part])
     log_sum, mean, second = out.reshape(3, *y.shape)
     return SeriesSum(log_sum, mean, second)
+
+
+def _sum_once(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
+    """The same where n says nothing about the value: n is a Poisson number above 0."""
+    with np.errstate(over="ignore"):
+        density = element.log_density_unchecked(y, np.ones_like(y))
+    observed = -np.expm1(-rate)
+    return SeriesSum(density + np.log(observed), rate / observed, rate * (1.0 + rate) / observed)
 
 
 class _Terms:

@@ -54,7 +54,7 @@ class _Compound:
 
     @property
     def _count_moments(self) -> tuple[FloatArray, FloatArray]:
-        """The mean and the variance of N."""
+        """The mean and the variance of the number of elements that are summed: N, or Pr(N >= 1)."""
         raise NotImplementedError
 
     def _draw_counts(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
@@ -114,7 +114,10 @@ class _Compound:
         """Return the cdf of the entries of a flat distribution that ``index`` selects."""
         chosen = self._at(index)
         element, rate = chosen.element, np.maximum(chosen.rate, _TINY)
-        observed = element.compound_cdf(y, rate)
+        if element.once:
+            observed = -np.expm1(-rate) * element.cdf_unchecked(y, np.ones_like(y))
+        else:
+            observed = element.compound_cdf(y, rate)
         if observed is None:
             # The cdf at y falls with n over a width of its spread, n being about y / mean.
             smoothness = element.variance / np.maximum(np.square(element.mean), _TINY)
@@ -214,8 +217,9 @@ class CompoundPoisson(_Compound):
     def prob_zero(self) -> FloatArray:
         r"""Pr(X+ = 0) = :math:`e^{-\Lambda(1 - p_0)}`, with p0 the element's own mass at 0."""
         support = self.element.support
-        if np.any(self.element.spread_of_mean) and support.discrete and support.has_zero:
-            # Elements that share an uncertain theta are not independent of each other.
+        is_sum = not self.element.once and not np.any(self.element.spread_of_mean)
+        if not is_sum and support.discrete and support.has_zero:
+            # One element, or several that share an uncertain theta and are not independent.
             return np.exp(-self.rate) + np.exp(self.log_density(np.zeros(self.shape)))
         return np.exp(self.rate * np.expm1(self.element.log_prob_zero))
 
@@ -239,6 +243,8 @@ class CompoundPoisson(_Compound):
 
     @property
     def _count_moments(self) -> tuple[FloatArray, FloatArray]:
+        if self.element.once:
+            return self.prob_observed, self.prob_observed * np.exp(-self.rate)
         return self.rate, self.rate
 
     def _draw_counts(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
@@ -251,7 +257,8 @@ class CompoundPoisson(_Compound):
     def _ends(self) -> tuple[FloatArray, FloatArray]:
         ever = self.rate > 0
         lowest = min(self.element.support.lowest, 0.0)
-        return np.where(ever, lowest, 0.0), np.where(ever, np.inf, 0.0)
+        highest = np.maximum(self.element.highest, 0.0) if self.element.once else np.inf
+        return np.where(ever, lowest, 0.0), np.where(ever, highest, 0.0)
 
 
 class ObservedCompoundPoisson(_Compound):
@@ -266,6 +273,8 @@ class ObservedCompoundPoisson(_Compound):
 
     @property
     def _count_moments(self) -> tuple[FloatArray, FloatArray]:
+        if self.element.once:
+            return np.ones_like(self.rate), np.zeros_like(self.rate)
         return truncated_poisson_moments(np.maximum(self.rate, _TINY))
 
     def _draw_counts(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
@@ -276,7 +285,8 @@ class ObservedCompoundPoisson(_Compound):
 
     @property
     def _ends(self) -> tuple[FloatArray, FloatArray]:
-        highest = np.where(self.rate > 0, np.inf, self.element.highest)
+        is_sum = (self.rate > 0) & (not self.element.once)
+        highest = np.where(is_sum, np.inf, self.element.highest)
         return np.asarray(self.element.support.lowest), highest
 
 

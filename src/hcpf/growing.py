@@ -94,7 +94,7 @@ class Growing(Recommending):
             ones = np.ones(matrix.nnz, np.float32)
             matrix = sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
         else:
-            self.element_.support.check(type(self.element_).__name__, matrix.data)
+            self.element_.require(np.asarray(data.values, dtype=np.float64))
         posteriors: list[Posterior] = []
         for posterior in self.posteriors_:
             rows = fold_in(

@@ -131,10 +131,11 @@ class Recommending(Predicting):
             rate = rate_of(users)
             pairs = np.repeat(users, n_items), np.tile(everything, len(users))
             mean = combined.means(element, *pairs).reshape(rate.shape).astype(np.float32)
-            if by == "expected":
-                return rate * mean
             counts = np.maximum(rate, np.float32(1e-30))
-            seen = counts / -np.expm1(-counts)  # E[n] of a pair that is observed
+            observed = -np.expm1(-counts)
+            if by == "expected":
+                return observed * mean if element.once else rate * mean
+            seen = 1.0 if element.once else counts / observed  # summed where a pair is observed
             return np.asarray(mean * seen, dtype=np.float32)
 
         return score

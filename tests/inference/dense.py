@@ -90,11 +90,12 @@ def sum_over_counts(element, y, log_rate, most=None, theta=None):
     ``theta`` are E[theta] and E[Psi(theta)] of the entries, where it is not the element's own.
     """
     n = np.arange(1.0, (most or LARGEST_N) + 1.0)
+    summed = np.ones_like(n) if element.once else n
     with np.errstate(all="ignore"):
         if theta is None:
-            density = element.log_density_unchecked(y[:, None], n)
+            density = element.log_density_unchecked(y[:, None], summed)
         else:
-            total = n * element.kappa
+            total = summed * element.kappa
             density = y[:, None] * theta[0][:, None] - total * theta[1][:, None]
             density = density + element.log_base_measure(y[:, None], total)
     terms = density - special.gammaln(n + 1.0) + n * log_rate[:, None]
@@ -173,7 +174,8 @@ def update_users(model):
     model = replace(model, users=replace(users, a=a, b=b, activity_b=activity_b))
     if model.thetas is None:
         return model
-    thetas = dense_theta.updated(model.element, model.thetas, model.values, mean)
+    counts = model.observed if model.element.once else mean
+    thetas = dense_theta.updated(model.element, model.thetas, model.values, counts)
     return replace(model, thetas=thetas)
 
 
@@ -318,12 +320,16 @@ def draw_weights(model, share):
 
 
 def m_step(model):
-    """The element whose mean is sum y / sum E[n], by a root of the mean in its own parameter."""
+    """The element whose mean is sum y / sum E[n], by a root of the mean in its own parameter.
+
+    Where a value is one element whatever n is, that is the mean of the values.
+    """
     element, name = model.element, model.element.mean_parameter
     if name is None:
         return model
     mean, _ = expected_counts(model)
-    target = np.sum(model.values[model.observed]) / np.sum(mean)
+    count = np.sum(model.observed) if element.once else np.sum(mean)
+    target = np.sum(model.values[model.observed]) / count
     if name == "mean":
         return replace(model, element=element.replace(mean=target))
     into = special.expit if name == "probability" else np.exp

@@ -29,7 +29,7 @@ def test_rows_move_on_in_the_direction_of_their_last_move(share):
     start = before * last
     g, was = np.zeros((40, 16), np.float32), before.copy()
     g[:, :5] = start
-    kernels.extrapolate(0, len(g), g, was, np.zeros(40), share)
+    kernels.extrapolate(0, len(g), g, was, np.zeros(40), share, 5.0)
     expected = reference(start.astype(float), before.astype(float), share)
     np.testing.assert_allclose(g[:, :5], expected, rtol=1e-6)
     np.testing.assert_allclose(g[:, :5], start * last.astype(float) ** share, rtol=3e-3)
@@ -37,10 +37,10 @@ def test_rows_move_on_in_the_direction_of_their_last_move(share):
     assert not g[:, 5:].any()
 
 
-def test_no_move_is_larger_than_a_factor_of_five():
+def test_no_move_is_larger_than_the_largest_allowed():
     before = np.array([[1e-20, 1.0, 0.0]], np.float32)
     g = np.array([[1.0, 1e-20, 0.0]], np.float32)
-    kernels.extrapolate(0, len(g), g, before, np.zeros(1), 0.99)
+    kernels.extrapolate(0, len(g), g, before, np.zeros(1), 0.99, 5.0)
     np.testing.assert_allclose(g, [[5.0, 0.2e-20, 0.0]], rtol=1e-6)
 
 
@@ -49,12 +49,12 @@ def test_rows_that_are_scaled_stay_where_they_are():
     scaled, free = np.array([0.0, -4.0, 0.0]), np.zeros(3)
     for log_scale in (scaled, free):  # scaled now, then scaled the time before
         g = np.full((3, 2), 2.0, np.float32)
-        kernels.extrapolate(0, len(g), g, before, log_scale, 0.5)
+        kernels.extrapolate(0, len(g), g, before, log_scale, 0.5, 5.0)
         np.testing.assert_array_equal(g[1], 2.0)
         before[[0, 2]] = 1.0
         assert np.all(g[[0, 2]] > 2.0)
     g = np.full((3, 2), 3.0, np.float32)
-    kernels.extrapolate(0, len(g), g, before, free, 0.5)
+    kernels.extrapolate(0, len(g), g, before, free, 0.5, 5.0)
     assert np.all(g > 3.0)
 
 

@@ -62,9 +62,9 @@ def compare(
     """Which element suits the data? All that apply, with HPF and popularity beside them.
 
     Each element enters with one mean for all pairs, and with means that vary by user, by item and
-    by both. Every model is fitted to the same four fifths of the entries and scored on the same
-    rest. The log-likelihood judges both questions at once: which pairs are observed, and their
-    values.
+    by both; and, "once", as the value of a pair itself rather than a part of it, as a rating is.
+    Every model is fitted to the same four fifths of the entries and scored on the same rest. The
+    log-likelihood judges both questions at once: which pairs are observed, and their values.
     """
     import numpy as np
 
@@ -177,8 +177,10 @@ def _as_options(winner: Entrant) -> str:
     """How to fit it."""
     if winner.about != "HCPF":
         return ""
+    name, _, once = winner.model.partition(" ")
+    flag = " --once" if once else ""
     per = "" if winner.per is None else f" --per {winner.per}"
-    return f" (--element {winner.model}{per})"
+    return f" (--element {name}{flag}{per})"
 
 
 def _gain(winner: Entrant, done: list[Entrant], parts: "Split") -> tuple[float, float] | None:

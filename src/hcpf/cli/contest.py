@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hcpf.evaluate import Split
 
 SHARED = "shared"
+_LIKELIEST = 2  # elements that are tried once for each value, too
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +108,12 @@ def candidates(
 
     settings = {**settings, "progress": False}
     found: list[Candidate] = []
-    for kind in _elements(values, only):
-        for per in (None, *ways_to_vary(kind())):
+    for element in _elements(values, only):
+        for per in (None, *ways_to_vary(element)):
             if (per or SHARED) in ways:
-                model = HCPF(components, element=kind(per=per), **settings)
-                found.append(Candidate(kind.name, per, "HCPF", model))
+                model = HCPF(components, element=element.varying(per), **settings)
+                name = f"{element.name} once" if element.once else element.name
+                found.append(Candidate(name, per, "HCPF", model))
     if bool(np.all(Degenerate.support.contains(values))):
         about, model = "Poisson factorization", HPF(components, **settings)
         found.append(Candidate("HPF", None, about, model))
@@ -122,8 +124,19 @@ def candidates(
     return found
 
 
-def _elements(values: "FloatArray", only: list[str] | None) -> "list[type[Element]]":
-    """The elements that can give such values, and were asked for."""
+def _elements(values: "FloatArray", only: list[str] | None) -> "list[Element]":
+    """The elements that can give such values, and were asked for.
+
+    First as sums, then once for each value: those asked for, or the likeliest for the values alone.
+    """
+    from hcpf.inference.recipes import candidate_elements
+
+    kinds = _kinds(values, only)
+    likeliest = kinds if only or not kinds else map(type, candidate_elements(values)[:_LIKELIEST])
+    return [kind() for kind in kinds] + [kind(once=True) for kind in likeliest]
+
+
+def _kinds(values: "FloatArray", only: list[str] | None) -> "list[type[Element]]":
     import numpy as np
 
     from hcpf.elements import ALL, Degenerate, get

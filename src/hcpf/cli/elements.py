@@ -9,8 +9,11 @@ if TYPE_CHECKING:
     from hcpf.elements import Element
 
 
-def parse_element(text: str, per: str | None = None) -> "str | Element":
-    """A name as it is, or the element with what was given: parameters, and how theta varies."""
+def parse_element(text: str, per: str | None = None, once: bool = False) -> "str | Element":
+    """A name as it is, or the element with what was given: parameters, and how theta varies.
+
+    ``once``: a value is one element, not a sum of them.
+    """
     from hcpf.elements import get
 
     name, colon, rest = text.partition(":")
@@ -20,10 +23,15 @@ def parse_element(text: str, per: str | None = None) -> "str | Element":
                 f"--per {per} needs an --element, as --element gamma --per {per}: auto itself "
                 "tries whether theta should vary, and by what."
             )
+        if once:
+            raise InputError(
+                "--once needs an --element, as --element binomial --once: auto itself tries it "
+                "where most pairs are observed."
+            )
         return text
     kind = get(name)
     if not colon:
-        return kind.name if per is None else kind(per=per)
+        return kind(per=per, once=once) if per or once else kind.name
     known = list(kind.domains())
     given: dict[str, Any] = {}
     for place, part in enumerate(rest.split(",")):
@@ -34,7 +42,7 @@ def parse_element(text: str, per: str | None = None) -> "str | Element":
         if parameter not in known:
             raise InputError(f"--element {text}: {kind.name} has {_listed(known)}, no {parameter}.")
         given[parameter] = _number(text, value)
-    return kind(per=per, **given)
+    return kind(per=per, once=once, **given)
 
 
 def _listed(names: list[str]) -> str:
@@ -56,6 +64,7 @@ def describe_element(element: "Element") -> dict[str, Any]:
         "name": element.name,
         "parameters": dict(element.parameters),
         "per": element.per,
+        "once": element.once,
     }
 
 
@@ -64,6 +73,7 @@ def element_text(about: dict[str, Any]) -> str:
     given = about["parameters"].items()
     parameters = ", ".join(f"{name} {number(float(value))}" for name, value in given)
     text = f"{about['name']} ({parameters or 'no parameters'})"
+    text += ", once for each observed pair" if about["once"] else ""
     if about["per"] is None:
         return text
     each = {"user": "user", "item": "item", "both": "user and item"}[about["per"]]

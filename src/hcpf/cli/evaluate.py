@@ -37,6 +37,7 @@ def evaluate(
     delimiter: options.Delimiter = None,
     element: options.ElementName = "auto",
     per: options.PerWhat = None,
+    once: options.Once = False,
     components: options.Components = 50,
     fits: options.Fits = 1,
     train_on: options.OnWhat = options.TrainOn.full,
@@ -51,7 +52,7 @@ def evaluate(
 
     One more percent decides when to stop. As many missing pairs as observed ones are held out.
     """
-    chosen = parse_element(element, per and per.value)
+    chosen = parse_element(element, per and per.value, once)
     entries = Source(data, user, item, response, duplicates, header, delimiter).read()
     parts = split_data(entries, test, seed)
     from hcpf import evaluate as judge

@@ -34,6 +34,7 @@ def fit(
     delimiter: options.Delimiter = None,
     element: options.ElementName = "auto",
     per: options.PerWhat = None,
+    once: options.Once = False,
     components: options.Components = 50,
     fits: options.Fits = 1,
     train_on: options.OnWhat = options.TrainOn.full,
@@ -50,7 +51,7 @@ def fit(
     Ctrl-C ends the fit after the current pass and saves the model as it is then.
     """
     prepare_model(output, overwrite=overwrite)
-    chosen = parse_element(element, per and per.value)
+    chosen = parse_element(element, per and per.value, once)
     source = Source(data, user, item, response, duplicates, header, delimiter)
     entries = source.read()
     from hcpf.estimator import HCPF

@@ -113,6 +113,15 @@ ElementName = Annotated[
         "... or with first parameters, as gamma:2,0.05.",
     ),
 ]  # fmt: skip
+Once = Annotated[
+    bool,
+    typer.Option(
+        "--once", rich_help_panel=_MODEL,
+        help="An observed value is one element, however large the rate of its pair: for ratings "
+        "where most pairs are observed. Left out: a sum of elements with --element, else as the "
+        "data suggest.",
+    ),
+]  # fmt: skip
 PerWhat = Annotated[
     Per | None,
     typer.Option(

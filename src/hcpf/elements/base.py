@@ -19,7 +19,13 @@ from hcpf.elements.domains import (
     check_not_nan,
     check_rng,
 )
-from hcpf.errors import EstimationError, IncompleteElementError, InputError, ParameterError
+from hcpf.errors import (
+    EstimationError,
+    IncompleteElementError,
+    InputError,
+    ParameterError,
+    SupportError,
+)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -57,6 +63,7 @@ class _Varying:
     """What every element can be told besides its parameters."""
 
     per: str | None = dataclasses.field(default=None, kw_only=True)
+    once: bool = dataclasses.field(default=False, kw_only=True)
 
 
 class Element(_Varying, ABC):
@@ -72,6 +79,10 @@ class Element(_Varying, ABC):
 
     With ``per="item"`` (or "user", or "both") a factorization gives every item (user, both) a theta
     of its own, tied together by the ``conjugate`` prior.
+
+    With ``once=True`` a value is one element, however large n is: a pair is observed with
+    probability :math:`1 - e^{-\Lambda}`, and a larger rate makes that likelier, not its
+    value larger. For ratings, say, where most pairs are observed.
     """
 
     name: ClassVar[str]
@@ -135,20 +146,26 @@ class Element(_Varying, ABC):
         ]
         if self.per is not None:
             shown.append(f"per={self.per!r}")
+        if self.once:
+            shown.append("once=True")
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
         mine, theirs = self.parameters, other.parameters
-        return (self.per, mine.keys()) == (other.per, theirs.keys()) and all(
-            np.array_equal(mine[name], theirs[name]) for name in mine
-        )
+        like = (self.per, self.once, mine.keys()) == (other.per, other.once, theirs.keys())
+        return like and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     def __hash__(self) -> int:
         # Numbers that are equal hash alike (0.0 and -0.0 too); arrays count by their shape only.
         return hash(
-            (type(self), self.per, *((k, np.shape(v) or v) for k, v in self.parameters.items()))
+            (
+                type(self),
+                self.per,
+                self.once,
+                *((k, np.shape(v) or v) for k, v in self.parameters.items()),
+            )
         )
 
     def replace(self, **changes: Parameter | None) -> Self:
@@ -172,6 +189,8 @@ class Element(_Varying, ABC):
 
     def _check_per(self) -> None:
         kind, per = type(self), self.per
+        if not isinstance(self.once, bool):
+            raise ParameterError(f"{kind.__name__}: once must be True or False, got {self.once!r}.")
         if per is None:
             return
         if per not in VARYING:
@@ -184,6 +203,10 @@ class Element(_Varying, ABC):
             raise ParameterError(
                 f"{kind.__name__} can vary by user or by item, but not by both at once; gamma, "
                 "inverse Gaussian, Poisson and normal can."
+            )
+        if per == "both" and self.once:
+            raise ParameterError(
+                f"{kind.__name__}: with once=True theta can vary by user or by item, not by both."
             )
 
     @classmethod
@@ -217,6 +240,21 @@ class Element(_Varying, ABC):
             object.__setattr__(other, name, array)
         return other
 
+    def require(self, values: FloatArray, where: str = "") -> None:
+        """Raise a SupportError if pairs cannot have these values, ``where`` they stand."""
+        owner = type(self).__name__ + where
+        self.support.require(owner, values)
+        if not self.once or not values.size:
+            return
+        extremes = np.array([values.min(), values.max()], dtype=np.float64)
+        needed = self.n_range(extremes)[0]
+        if needed.max() > 1:
+            raise SupportError(
+                f"{owner}: the value {extremes[needed.argmax()]:g} would take at least "
+                f"{needed.max():g} elements, but with once=True it is a single one. Leave once "
+                "out, or give the element other parameters."
+            )
+
     # -- the exponential dispersion model -----------------------------------------------------
 
     @property
@@ -248,12 +286,16 @@ class Element(_Varying, ABC):
 
         :math:`\log p(y \mid n) = y\theta - n\kappa\Psi(\theta) + \log h(y, n\kappa)`
         """
-        values, counts = self.support.check(type(self).__name__, y), check_counts(n)
+        values, counts = self.support.check(type(self).__name__, y), self._summed(check_counts(n))
         with np.errstate(over="ignore"):  # a value too far out has density 0
             return self.log_density_unchecked(values, counts)
 
+    def _summed(self, n: FloatArray) -> FloatArray:
+        """How many elements make up the value where there are n."""
+        return np.ones_like(n) if self.once else n
+
     def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
-        """``log_density`` without input checks; elements override it to keep more digits.
+        """``log_density`` of a sum, without input checks; overridden to keep more digits.
 
         Far outside the range of the values it may overflow to -inf: callers do not warn of that.
         """
@@ -263,7 +305,7 @@ class Element(_Varying, ABC):
 
     def cdf(self, y: ArrayLike, n: ArrayLike = 1) -> FloatArray:
         """Probability that the sum of ``n`` elements is at most ``y`` (any real ``y``)."""
-        points, counts = check_not_nan(y, "cdf: y"), check_counts(n)
+        points, counts = check_not_nan(y, "cdf: y"), self._summed(check_counts(n))
         with np.errstate(over="ignore"):
             return self.cdf_unchecked(points, counts)
 
@@ -295,7 +337,7 @@ class Element(_Varying, ABC):
         out = np.zeros(flat.shape)
         if np.any(present):
             chosen = self.broadcast_to(shape).at(present)
-            out[present] = chosen.draw(check_counts(flat[present]), rng)
+            out[present] = chosen.draw(self._summed(check_counts(flat[present])), rng)
         return out.reshape(shape)
 
     @property
@@ -358,7 +400,8 @@ class Element(_Varying, ABC):
         """Estimate the parameters that were left out from ``y``, keeping those that are set."""
         if self.is_complete:
             return self
-        return type(self).estimate(y, **self.parameters).varying(self.per)
+        found = type(self).estimate(y, **self.parameters)
+        return self.replace(**found.parameters)
 
     def with_mean(self, mean: Parameter) -> Self:
         r"""Solve :math:`\kappa\Psi'(\theta)` = mean for theta, with kappa as it is."""

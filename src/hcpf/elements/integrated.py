@@ -31,6 +31,7 @@ class Integrated(Element):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "support", self.base.support)
+        object.__setattr__(self, "once", self.base.once)
 
     @property
     def _prior(self) -> Conjugate:

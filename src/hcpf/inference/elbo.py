@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from hcpf.elements.base import Element
 from hcpf.inference import kernels
+from hcpf.inference.local import log_normaliser
 from hcpf.inference.problem import Problem
 from hcpf.inference.state import State, side_prior
 from hcpf.inference.threads import share
@@ -38,11 +40,16 @@ def _sum_log_z(state: State, problem: Problem) -> float:
     share(kernels.sum_log_z, len(sums), *arguments, work=work)
     # The tables are those of problem.element. Where theta has moved on since, log p(y | n) differs
     # by -n kappa Psi(theta), which is in the shifts, and by y theta.
-    total = float(sums.sum()) + problem.local.constant
-    total -= problem.sum_of_values * float(problem.element.theta)
+    total = float(sums.sum()) + problem.local.constant - _of_theta(problem.element, problem)
     if state.varying is not None:
-        return total + state.varying.bound(problem.values)
-    return total + problem.sum_of_values * float(state.element.theta)
+        return total + state.varying.bound(problem.values, state.element)
+    return total + _of_theta(state.element, problem)
+
+
+def _of_theta(element: Element, problem: Problem) -> float:
+    """What theta adds to the sum of log Z, apart from the shifts."""
+    total = problem.sum_of_values * float(element.theta)
+    return total + problem.n_observed * log_normaliser(element) if element.once else total
 
 
 def expected_total(state: State, problem: Problem) -> float:

@@ -76,7 +76,7 @@ class Parts:
     def check_support(self, element: Element) -> None:
         """Raise an error if the element cannot give a held-out value."""
         if self.held_out is not None:
-            element.support.check(f"{type(element).__name__} (in validation)", self.held_out.values)
+            element.require(self.held_out.values, " (in validation)")
 
 
 def set_aside(

@@ -74,7 +74,12 @@ class LocalStep:
 
 
 def slope_of(element: Element) -> float:
-    r"""What the element adds to log q(n) per unit of n, :math:`-\kappa\Psi(\theta)`."""
+    r"""What the element adds to log q(n) per unit of n, :math:`-\kappa\Psi(\theta)`; or nothing."""
+    return 0.0 if element.once else log_normaliser(element)
+
+
+def log_normaliser(element: Element) -> float:
+    r"""What normalises the density of one element, :math:`-\kappa\Psi(\theta)`."""
     return float(-element.kappa * element.log_partition(element.theta))
 
 
@@ -88,6 +93,8 @@ def local_step(
 
     ``most`` truncates n as the paper's N_tr does; by default every n that counts is summed.
     """
+    if element.once:
+        return _once(element, values, most, reach)
     form = None if element.support.discrete else element.form
     distinct = _distinct(values, None if form is None else _MANY_VALUES)
     if isinstance(form, Separable) and len(distinct) > _FEW_VALUES:
@@ -103,6 +110,25 @@ def local_step(
             f"least n = {least.max():g}."
         )
     return _rows(element, values, distinct, most, reach)
+
+
+# -- values that n has no part in -----------------------------------------------------------------
+
+
+def _once(
+    element: Element, values: FloatArray, most: int | None, reach: FloatArray | None
+) -> LocalStep:
+    reach = np.full(1, float(OCTAVES[1])) if reach is None else reach
+    top = 2.0 ** float(reach[0])
+    last = float(np.ceil(top + 13.0 * np.sqrt(top) + 24.0))
+    n = np.arange(1.0, (last if most is None else min(last, most)) + 1.0)
+    series, start, one = -special.gammaln(n + 1.0), np.array([0, len(n)]), np.ones(1)
+    octaves = _octaves(element, float(reach[0]))
+    tables = tabulate_rows(series, start, one, _nodes(*octaves))
+    more = np.array([most is None or last < most])
+    local = _pack(ROWS, series, start, one, more, octaves, tables)
+    constant = _total(values, lambda y: element.log_density_unchecked(y, np.ones_like(y)))
+    return LocalStep(local, np.zeros(len(values), np.float32), 0.0, constant, reach)
 
 
 # -- few values, or discrete elements -------------------------------------------------------------

@@ -13,6 +13,10 @@ from hcpf.inference.threads import share
 
 _AGE, _BEFORE = "momentum_age", ("momentum_users", "momentum_items")
 
+_USUAL, _ONCE = (1.0, 5.0), (0.7, 1.1)
+"""The most of the last step, and the most that g is multiplied with. Less where a value does not
+say how large n is: E[n] follows the rate, and nothing holds back rates that have begun to grow."""
+
 
 def push(state: State, *, observed: bool) -> None:
     """Move g of both sides on, the further the longer the bound has risen."""
@@ -23,11 +27,12 @@ def push(state: State, *, observed: bool) -> None:
         extras |= {name: factors.g[:, :size].copy() for name, factors in sides.items()}
         return
     age = float(extras[_AGE][0])
+    share_most, most = _ONCE if state.element.once else _USUAL
     extras[_AGE] += 1.0
     for name, factors in sides.items():
         share(
             kernels.extrapolate, len(factors.g), factors.g, extras[name], factors.log_scale,
-            age / (age + 3.0), work=factors.g.size,
+            min(age / (age + 3.0), share_most), most, work=factors.g.size,
         )  # fmt: skip
     if observed:
         # The rates of the users are sums over the means of their own items alone.

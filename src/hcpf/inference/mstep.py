@@ -29,6 +29,8 @@ ValuesOf = Callable[[NDArray[np.int64]], FloatArray]
 def update_theta(state: State, problem: Problem) -> None:
     r"""Solve the mean equation :math:`\kappa\Psi'(\theta) = \sum y / \sum E[n]` for theta.
 
+    Where a value is one element, that is the mean of the values.
+
     Theta reaches the local step only as a shift of every log rate, so nothing is tabulated anew.
     Where it varies each half-step has updated it, and the element is that of the population.
     """
@@ -36,9 +38,10 @@ def update_theta(state: State, problem: Problem) -> None:
         state.element = state.varying.population(state.element)
         state.slope = slope_of(state.element)
         return
-    if state.sum_counts <= 0:
+    count = problem.n_observed if state.element.once else state.sum_counts
+    if count <= 0:
         return
-    state.element = _with_mean(state.element, problem.sum_of_values / state.sum_counts)
+    state.element = _with_mean(state.element, problem.sum_of_values / count)
     state.slope = slope_of(state.element)
     set_shifts(state, problem)
 
@@ -74,7 +77,8 @@ def refit_element(
     cells = _cells(element, values, _log(rate))
     total = float(np.sum(values, dtype=np.float64))
     for _ in range(steps):
-        counts = float(cells.weight @ sum_over_n(element, cells.y, cells.rate).mean)
+        count = 1.0 if element.once else sum_over_n(element, cells.y, cells.rate).mean
+        counts = float(np.sum(cells.weight * count))
         element = _with_mean(element, total / counts)
     return _with_best_dispersion(element, cells) if dispersion else element
 

@@ -63,6 +63,15 @@ class Values:
         """Sum of each item's values, each times the weight of its user (a row of the problem)."""
         return self._by_item if weight is None else self._weigh_columns(weight)
 
+    def count(self, users: bool) -> NDArray[np.int64]:
+        """The number of entries of each user (a row of the problem), or of each item."""
+        start, stop = self._ends
+        return stop - start if users else self._item_count
+
+    @cached_property
+    def _item_count(self) -> NDArray[np.int64]:
+        return np.bincount(self._arrays[0], minlength=self.matrix.shape[1])
+
     @cached_property
     def _by_user(self) -> FloatArray:
         return self._weigh(np.ones(self.matrix.shape[1]), slice(None))

@@ -71,11 +71,17 @@ def choose_element(
         return Degenerate()
     given: dict[str, Any] = {}
     if isinstance(element, Element):
+        if element.once and train_on == "observed":
+            raise ParameterError(
+                "With once=True the rates say only which pairs are observed, and "
+                "train_on='observed' says nothing about that: leave one of them out."
+            )
         given = dict(element.parameters)
         if any(np.ndim(value) for value in given.values()):
             raise ParameterError(f"element takes single numbers as parameters, got {element!r}.")
         element.support.require(type(element).__name__, values)
         chosen = element.complete(_some(values))
+        chosen.require(values)
     elif element == "auto":
         chosen = likeliest_element(values)
     else:
@@ -140,7 +146,8 @@ def ways_to_vary(element: Element) -> list[str]:
     """How theta of an element can vary."""
     if element.conjugate is None:
         return []
-    return [per for per in VARYING if per != "both" or element.conjugate.sharing is not None]
+    by_both = element.conjugate.sharing is not None and not element.once
+    return [per for per in VARYING if per != "both" or by_both]
 
 
 def likeliest_element(values: FloatArray) -> Element:
@@ -223,19 +230,22 @@ def check_tempering(value: Any) -> str | float:
     return number("tempering", value, 1e-3, 1e3, "'auto' or a number from 0.001 to 1000")
 
 
-def is_dense(matrix: Csr) -> bool:
-    """Whether most pairs are observed."""
-    return matrix.nnz > DENSE * matrix.shape[0] * matrix.shape[1]
+def is_dense(matrix: Csr, excluded: Csr | None = None) -> bool:
+    """Whether most pairs are observed, of those that are not excluded."""
+    out = 0 if excluded is None else excluded.nnz
+    return matrix.nnz > DENSE * (float(matrix.shape[0]) * matrix.shape[1] - out)
 
 
-def usual_tempering(matrix: Csr, train_on: str, solver: str, n_fits: int) -> float:
+def usual_tempering(
+    matrix: Csr, train_on: str, solver: str, n_fits: int, excluded: Csr | None = None
+) -> float:
     """How often the data should count, which grows with the entries of a row on the longer side.
 
     Independent gammas overstate how uncertain the factors are, the more so the more entries share
     them; and fits that are averaged may each be surer. Where there are few entries, or where most
     pairs are observed, the posterior itself is best.
     """
-    if train_on == "observed" or solver == "entry" or is_dense(matrix):
+    if train_on == "observed" or solver == "entry" or is_dense(matrix, excluded):
         return 1.0
     most = MOST_TEMPERING if n_fits == 1 else MOST_TEMPERING_OF_SEVERAL
     entries_per_row = matrix.nnz / max(matrix.shape)

@@ -82,7 +82,7 @@ def fit_all(
     element = choose_element(plan.element, matrix.data, plan.train_on, plan.priors)
     parts.check_support(element)
     if start is not None and plan.options.learn_element and type(start.element) is type(element):
-        element = start.element.varying(element.per)
+        element = element.replace(**start.element.parameters)
     elif start is not None and type(start.element) is not type(element):
         start = replace(start, posteriors=[_without_theta(fit) for fit in start.posteriors])
     n_excluded = 0 if parts.excluded is None else parts.excluded.nnz
@@ -213,7 +213,7 @@ class _Fit:
         if plan.init != "auto":
             return plan.init == "clusters"
         free = float(plan.tempering) <= MOST_TEMPERING_OF_SEVERAL
-        apart = free and not is_dense(self.parts.training)
+        apart = free and not is_dense(self.parts.training, self.parts.excluded)
         return plan.keeps_its_start and apart and self.index % 2 == 1
 
     def _checkpoint(self, posterior: Posterior | None) -> Checkpoint | None:
@@ -243,7 +243,8 @@ class _Fit:
         settings = (
             matrix.shape, plan.n_components, plan.train_on, plan.n_truncation, plan.tempering,
             plan.init, plan.options.describe(), self.priors, type(self.element).__name__,
-            self.element.per, self.element.parameters, self.rng.bit_generator.state,
+            self.element.per, self.element.once, self.element.parameters,
+            self.rng.bit_generator.state,
         )  # fmt: skip
         digest.update(repr(settings).encode())
         return digest.hexdigest()

@@ -1,7 +1,7 @@
 """What a few short fits decide: the element, and how often the data count."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,8 @@ _NEAR = 0.5
 """Nats for each held-out entry: an element that far behind, shared, is not tried varying."""
 _WORTH_VARYING = 0.005
 """Nats for each held-out entry that a varying theta must gain to be chosen."""
+_KINDS_ONCE, _WORTH_ONCE = 2, 0.005
+"""Kinds tried as one element for each value, and the nats that this must gain over sums."""
 
 _TEMPERING_ENTRIES, _TEMPERING_PASSES = 500_000, 10
 _TEMPERING_FACTOR, _HIGHEST_TEMPERING = 4.0, 64.0
@@ -37,7 +39,8 @@ def best_element(
 ) -> tuple[Element, bool]:
     """The element with the best validation likelihood after a few passes.
 
-    First among the kinds of element, then among the ways in which the best of them can vary. The
+    First among the kinds of element, then among the ways in which the best of them can vary; first
+    with values that are sums of elements, then with values that are one element each. The
     held-out pairs, missing ones included, are the same for all candidates. Also returns whether
     Ctrl-C ended the search.
     """
@@ -48,18 +51,25 @@ def best_element(
     short = _shortened(replace(plan, n_components=few), _ELEMENT_PASSES, rng)
     short = replace(short, options=replace(short.options, solver="auto", svi_passes=0))
     contest = _Contest(fit, parts, short, _ELEMENT_ENTRIES, rng)
-    for kind in kinds:
-        contest.enter(element=kind())
-    best = contest.best or kinds[0]()
-    shared = dict(contest.scores)
-    for element, score in shared.items():
-        if score > shared[best] - _NEAR:
-            for per in ways_to_vary(element):
-                contest.enter(element=element.varying(per))
-    found = contest.best or best
+    found = _best_of(contest, [kind() for kind in kinds])
+    # Where values are one element each, the likeliest for the values alone is the best but for a
+    # little: what varies may change it.
+    once = _best_of(contest, [kind(once=True) for kind in kinds[:_KINDS_ONCE]])
+    return (once if contest.gain(once, found) > _WORTH_ONCE else found), contest.stopped
+
+
+def _best_of(contest: "_Contest", elements: list[Element]) -> Element:
+    """The best of some elements, or of the ways in which the better of them can vary."""
+    for element in elements:
+        contest.enter(element=element)
+    best = contest.best_of(elements) or elements[0]
+    near = [one for one in elements if contest.gain(best, one) < _NEAR and one in contest.scores]
+    varying = [one.varying(per) for one in near for per in ways_to_vary(one)]
+    for element in varying:
+        contest.enter(element=element)
+    found = contest.best_of(varying) or best
     # What varies costs more and is harder to look at: it has to be clearly better.
-    worth = shared and contest.scores[found] - shared[best] > _WORTH_VARYING
-    return (found if worth else best), contest.stopped
+    return found if contest.gain(found, best) > _WORTH_VARYING else best
 
 
 def best_tempering(
@@ -73,7 +83,9 @@ def best_tempering(
     """
     if plan.priors == "paper":
         return 1.0, False  # what the paper's recipe gives is the posterior itself
-    tempering = usual_tempering(parts.training, plan.train_on, plan.options.solver, plan.n_fits)
+    tempering = usual_tempering(
+        parts.training, plan.train_on, plan.options.solver, plan.n_fits, parts.excluded
+    )
     if tempering == 1.0 or plan.options.max_iter <= 2 * _TEMPERING_PASSES:
         return tempering, False
     short = replace(_shortened(plan, _TEMPERING_PASSES, rng), init="noise")
@@ -127,10 +139,10 @@ class _Contest:
         self.stopped = fitted.interrupted
         logger.info("auto: %s=%r has validation likelihood %.5f", name, value, self.scores[value])
 
-    @property
-    def best(self) -> Any | None:
-        """The value with the best likelihood so far."""
-        return max(self.scores, key=lambda value: self.scores[value], default=None)
+    def best_of(self, values: Sequence[Any]) -> Any | None:
+        """The value with the best likelihood, of those that could be tried."""
+        tried = [value for value in values if value in self.scores]
+        return max(tried, key=lambda value: self.scores[value], default=None)
 
     def gain(self, value: Any, over: Any) -> float:
         """By how much one value is better than another; nothing if one could not be tried."""

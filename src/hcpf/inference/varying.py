@@ -58,7 +58,7 @@ class Varying:
     ) -> None:
         """Set shift and cross of one side's rows; the tables' own slope is not taken off."""
         groups = self.side(users)
-        if groups is None:
+        if groups is None or element.once:
             factors.shift[rows] = 0.0
             return
         chi, nu, sharing = groups.chi[rows], groups.nu[rows], self.sharing
@@ -104,7 +104,8 @@ class Varying:
             if not sharing.additive:
                 return total, crossed
             total = total - crossed
-        return total, kappa * factors.count[rows]
+        count = values.count(users) if element.once else factors.count
+        return total, kappa * np.asarray(count[rows], dtype=np.float64)
 
     def _value_weight(self, users: bool) -> FloatArray | None:
         """What one side's theta multiplies the other's values with."""
@@ -128,9 +129,18 @@ class Varying:
 
     # -- the bound, and what is predicted -----------------------------------------------------
 
-    def bound(self, values: Values) -> float:
-        """Sum of y E[theta] over the entries, less the divergence of theta from its prior."""
+    def bound(self, values: Values, element: Element) -> float:
+        """Sum of y E[theta] over the entries, less the divergence of theta from its prior.
+
+        Less kappa E[Psi(theta)], too, where that is no matter of n.
+        """
         total = 0.0
+        if element.once:
+            users = self.users is not None
+            groups = self.users or self.items
+            assert groups is not None
+            psi = self.conjugate.moments(groups.chi, groups.nu)[1]
+            total -= float(element.kappa) * float(psi @ values.count(users))
         if self.users is not None:
             theta = self.conjugate.moments(self.users.chi, self.users.nu)[0]
             total += float(theta @ values.by_user(self._value_weight(False)))
@@ -230,7 +240,7 @@ def pair_shift(
 ) -> FloatArray | float:
     """What theta of their own adds to the log rates of one user's pairs, beside the element's."""
     conjugate = element.conjugate
-    if element.per is None or conjugate is None:
+    if element.per is None or element.once or conjugate is None:
         return 0.0
     sides = [g.at(rows) for g, rows in ((users, np.array([u])), (items, i)) if g is not None]
     if len(sides) == 1:

@@ -158,7 +158,8 @@ def _element_as_json(element: Element) -> dict[str, Any]:
             "again. Save the factors (posterior_) instead."
         )
     parameters = {name: np.asarray(value).tolist() for name, value in element.parameters.items()}
-    return {"element": element.name, "parameters": parameters, "per": element.per}
+    stored = {"element": element.name, "parameters": parameters, "per": element.per}
+    return {**stored, "once": True} if element.once else stored
 
 
 def get_known(name: str) -> type[Element] | None:
@@ -170,7 +171,8 @@ def get_known(name: str) -> type[Element] | None:
 
 
 def _element_from_json(stored: dict[str, Any]) -> Element:
-    return get(stored["element"])(**stored["parameters"], per=stored.get("per"))
+    kind, per, once = get(stored["element"]), stored.get("per"), stored.get("once", False)
+    return kind(**stored["parameters"], per=per, once=once)
 
 
 def _plain(value: Any) -> Any:

@@ -108,7 +108,8 @@ def _settings(model: HCPF, seed: int) -> dict[str, Any]:
     settings = {**model.get_params(deep=False), **once}
     if settings["element"] == "auto" and model.train_on != "binary":
         # What was chosen then is what the report is about: nothing is chosen again.
-        settings["element"] = type(model.element_)(per=model.element_.per)
+        chosen = model.element_
+        settings["element"] = type(chosen)(per=chosen.per, once=chosen.once)
     return settings
 
 

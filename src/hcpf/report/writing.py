@@ -126,7 +126,8 @@ def _page(model: HCPF, data: Any, names: Any, users: Any, seed: int) -> str:
 def _settings(model: HCPF) -> str:
     """The model in a few words."""
     per = {"user": " by user", "item": " by item", "both": " by user and item", None: ""}
-    element = model.element_.name.replace("_", " ") + per[model.element_.per]
+    once = ", once for each pair" if model.element_.once else ""
+    element = model.element_.name.replace("_", " ") + per[model.element_.per] + once
     return f"{len(model.posteriors_[0].users.mean_[0])} factors; the element: {element}"
 
 
