@@ -64,8 +64,9 @@ def value(found: Scores, name: str) -> float:
 
 
 def named(element: Element) -> str:
-    """Such as "GA by item"."""
-    return element.acronym + (f" by {element.per}" if element.per else "")
+    """Such as "GA by item", or "BI once by item"."""
+    once = " once" if element.once else ""
+    return element.acronym + once + (f" by {element.per}" if element.per else "")
 
 
 def regret(name: str, data: Interactions, args: Any) -> dict[str, Any]:
@@ -82,11 +83,11 @@ def regret(name: str, data: Interactions, args: Any) -> dict[str, Any]:
         return str(row["element"])
 
     chosen = add("auto")
-    for element in candidate_elements(parts.train.values):
+    kinds = [type(element) for element in candidate_elements(parts.train.values)]
+    for element in [kind(once=once) for once in (False, True) for kind in kinds]:
         for per in (None, *ways_to_vary(element)):
-            kind = type(element)(per=per)
-            if named(kind) not in found:
-                add(kind)
+            if named(element.varying(per)) not in found:
+                add(element.varying(per))
     print({kind: round(score, 4) for kind, score in found.items()}, flush=True)
     best = max(found, key=lambda name: found[name])
     return {"data": name, "auto": chosen, "best": best, "regret": found[best] - found[chosen]}

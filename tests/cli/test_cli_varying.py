@@ -83,3 +83,14 @@ def test_refuses(fails, varied, tmp_path, command, options, message):
 
 def test_refuses_other_words(fails, varied, tmp_path):
     fails("fit", varied, "-o", tmp_path / "m", "-e", "gamma", "--per", "product", code=2)
+
+
+def test_one_element_for_each_value(run, run_json, fails, sales, tmp_path):
+    model = tmp_path / "once"
+    options = ("-K", 2, "--max-iter", 3, "--threads", 1)
+    found = run_json("fit", sales, "-o", model, "-e", "gamma", "--once", "--per", "item", *options)
+    assert found["element"]["once"] is True
+    assert "once for each observed pair" in run(["info", str(model)]).stdout
+    assert "--once needs an --element" in fails("fit", sales, "-o", tmp_path / "x", "--once")
+    problem = fails("evaluate", sales, "-e", "gamma", "--once", "--per", "both", *options)
+    assert "not by both" in problem

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from hcpf import HCPF
+from hcpf import HCPF, CompoundPoisson
 from hcpf.elements import Binomial, Gamma, Geometric, Poisson
 from hcpf.errors import ParameterError, SupportError
 from hcpf.inference.cavi import cavi_step
@@ -174,3 +174,29 @@ def test_a_pair_that_is_observed_has_one_element_whatever_n_is():
     assert element.sample(np.zeros(3), rng).sum() == 0.0
     assert element != Geometric(0.4)
     assert "once=True" in repr(element)
+
+
+@pytest.mark.parametrize("element", [Poisson(1.5, once=True), Gamma(2.0, 0.5, once=True)])
+def test_the_compound_distribution_of_one_element(element):
+    rate = np.array([0.0, 0.2, 3.0, 40.0])
+    pair, one = CompoundPoisson(rate, element), element.replace()
+    y = np.array([[0.0], [1.0], [4.0]]) + (0.5 if not element.support.discrete else 0.0)
+    observed = -np.expm1(-rate)
+    with np.errstate(divide="ignore"):
+        expected = one.log_density(y) + np.log(observed)
+    np.testing.assert_allclose(pair.log_density(y), expected, rtol=1e-12)
+    np.testing.assert_allclose(pair.observed.log_density(y), one.log_density(y) + 0 * rate)
+    np.testing.assert_allclose(pair.cdf(y), np.exp(-rate) + observed * one.cdf(y), rtol=1e-12)
+    np.testing.assert_allclose(pair.mean, observed * element.mean)
+    np.testing.assert_allclose(pair.mean_observed, element.mean)
+    second = observed * (element.variance + element.mean**2)
+    np.testing.assert_allclose(pair.variance, second - (observed * element.mean) ** 2, rtol=1e-12)
+    np.testing.assert_allclose(pair.observed.variance, element.variance)
+    zero = np.exp(-rate) + observed * np.exp(element.log_prob_zero)
+    np.testing.assert_allclose(pair.prob_zero, zero, rtol=1e-12)
+    low, high = pair.observed.interval(0.9)
+    assert np.all(one.cdf(high) >= 0.95 - 1e-9)
+    assert np.ptp(high) < 1e-6
+    assert np.all(low <= element.mean)
+    drawn = pair.sample(20_000, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(drawn.mean(axis=0), pair.mean, atol=0.1)
