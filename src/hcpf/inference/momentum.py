@@ -13,7 +13,7 @@ from hcpf.inference.threads import share
 
 _AGE, _BEFORE = "momentum_age", ("momentum_users", "momentum_items")
 
-_USUAL, _ONCE = (1.0, 5.0), (0.7, 1.1)
+_USUAL, _ONCE = (1.0, 5.0), (0.7, 1.3)
 """The most of the last step, and the most that g is multiplied with. Less where a value does not
 say how large n is: E[n] follows the rate, and nothing holds back rates that have begun to grow."""
 
