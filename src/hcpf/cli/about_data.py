@@ -92,8 +92,8 @@ def warnings(data: "Interactions", values: "FloatArray", surplus: int) -> list[s
         )
     if 1.0 - data.sparsity > _DENSE and len(distinct) > 1:
         found.append(
-            f"dense: {percent(1.0 - data.sparsity)} of all pairs are observed, so that a value would "
-            "be a sum of many elements; with --once, which auto tries too, it is one."
+            f"dense: {percent(1.0 - data.sparsity)} of all pairs are observed, so that a value is "
+            "a sum of many elements; with --once, which auto tries too, it is one."
         )
     found += _tail(values)
     found += _dominance(data)
