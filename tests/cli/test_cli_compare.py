@@ -102,6 +102,9 @@ def test_compare_only_one_value(run_json, tmp_path):
     pairs = [(u, i) for u in range(20) for i in range(10) if (u * i) % 3 == 1]
     path.write_text("user,item\n" + "".join(f"{u},{i}\n" for u, i in pairs))
     found = run_json("compare", path, *QUICK)
+    assert [one["name"] for one in found["models"]] == ["degenerate once", "HPF", "popularity"]
+    path.write_text("user,item,value\n" + "".join(f"{u},{i},5\n" for u, i in pairs))
+    found = run_json("compare", path, *QUICK)
     assert [one["name"] for one in found["models"]] == ["HPF", "popularity"]
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse, stats
 
 from hcpf import HCPF, CompoundPoisson
-from hcpf.elements import Binomial, Gamma, Geometric, Poisson
+from hcpf.elements import Binomial, Degenerate, Gamma, Geometric, Poisson
 from hcpf.errors import ParameterError, SupportError
 from hcpf.inference.cavi import cavi_step
 from hcpf.inference.elbo import elbo
@@ -103,6 +103,8 @@ def test_a_fit_recovers_who_takes_what_and_the_ratings_beside_it():
 def test_auto_takes_one_element_for_ratings_and_sums_for_sums():
     matrix, _ = dense_ratings()
     assert fitted(matrix, element="auto").element_.once
+    ones = sparse.csr_array((matrix > 0).astype(float))
+    assert fitted(ones, element="auto").element_ == Degenerate(once=True)
     rng = np.random.default_rng(1)
     counts = rng.poisson(rng.gamma(0.5, 1.0, (120, 2)) @ rng.gamma(1.0, 0.8, (2, 90)))
     totals = Gamma(4.0, 1.0).sample(counts, rng)

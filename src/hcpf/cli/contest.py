@@ -131,8 +131,9 @@ def _elements(values: "FloatArray", only: list[str] | None) -> "list[Element]":
     """
     from hcpf.inference.recipes import candidate_elements
 
-    kinds = _kinds(values, only)
-    likeliest = kinds if only or not kinds else map(type, candidate_elements(values)[:_LIKELIEST])
+    likeliest = kinds = _kinds(values, only)
+    if not only and (kinds or values[0] == 1.0):
+        likeliest = [type(element) for element in candidate_elements(values)[:_LIKELIEST]]
     return [kind() for kind in kinds] + [kind(once=True) for kind in likeliest]
 
 

@@ -216,7 +216,7 @@ def choose_priors(
         if element.support.lowest >= 1:
             # At most y elements make up a value of y.
             expected = mean if isinstance(element, Degenerate) else min(expected, 0.9 * mean)
-    elif isinstance(element, Degenerate):
+    elif isinstance(element, Degenerate) and not element.once:
         expected = float(np.sum(matrix.data, dtype=np.float64)) / cells
     if priors == "paper":
         return Priors.paper_for(expected, n_components)

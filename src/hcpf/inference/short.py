@@ -45,8 +45,6 @@ def best_element(
     Ctrl-C ended the search.
     """
     kinds = [type(element) for element in candidate_elements(parts.training.data)]
-    if not kinds[0].domains():
-        return kinds[0](), False
     few = min(plan.n_components, _ELEMENT_COMPONENTS)
     short = _shortened(replace(plan, n_components=few), _ELEMENT_PASSES, rng)
     short = replace(short, options=replace(short.options, solver="auto", svi_passes=0))
