@@ -54,7 +54,7 @@ class _Compound:
 
     @property
     def _count_moments(self) -> tuple[FloatArray, FloatArray]:
-        """The mean and the variance of the number of elements that are summed: N, or Pr(N >= 1)."""
+        """The mean and the variance of how many elements are summed: N, or whether N >= 1."""
         raise NotImplementedError
 
     def _draw_counts(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:

@@ -115,8 +115,8 @@ def simulate(
     n_components : int
         The number of factors K.
     element : Element, optional
-        The distribution that values are sums of, complete and with single numbers as parameters;
-        by default that of ``like``, or Gamma(2, 1).
+        The distribution that values are sums of (or, with ``once=True``, are), complete and with
+        single numbers as parameters; by default that of ``like``, or Gamma(2, 1).
     density : float, "auto" or None
         The expected share of observed pairs, strictly between 0 and 1; "auto" is that of
         ``like``, or 0.01. Both activity means are divided by the same factor, found for the

@@ -5,12 +5,13 @@ import pytest
 from scipy import sparse, stats
 
 from hcpf import HCPF, CompoundPoisson
-from hcpf.elements import Binomial, Degenerate, Gamma, Geometric, Poisson
+from hcpf.elements import Binomial, Degenerate, Gamma, Geometric, Normal, Poisson
 from hcpf.errors import ParameterError, SupportError
 from hcpf.inference.cavi import cavi_step
 from hcpf.inference.elbo import elbo
 from hcpf.inference.mstep import update_theta
 from hcpf.inference.svi import SviOptions, svi_pass
+from hcpf.report.usual import usual
 from inference import dense
 from inference.worlds import (
     ELEMENTS,
@@ -202,3 +203,43 @@ def test_the_compound_distribution_of_one_element(element):
     assert np.all(low <= element.mean)
     drawn = pair.sample(20_000, rng=np.random.default_rng(0))
     np.testing.assert_allclose(drawn.mean(axis=0), pair.mean, atol=0.1)
+
+
+def test_usual_values_are_those_of_one_element():
+    matrix, _ = dense_ratings()
+    model = fitted(matrix, element=Binomial(per="item", once=True))
+    found = usual(model, "items")
+    assert found.levels.max() <= 5.0
+    values = matrix.toarray()
+    means = values.sum(axis=0) / (values > 0).sum(axis=0)
+    assert found.levels[1] == pytest.approx(np.median(means), rel=0.05)
+
+
+def test_a_larger_value_that_is_held_out_is_within_reach():
+    matrix, _ = dense_ratings()
+    validation = sparse.csr_array(([9.0], ([3], [5])), shape=matrix.shape)
+    training = matrix.tolil()
+    training[3, 5] = 0.0
+    settings = {"element": Binomial(once=True), "n_fits": 1, "random_state": 0, "progress": False}
+    model = HCPF(4, **settings).fit(sparse.csr_array(training), validation=validation)
+    assert model.element_.trials >= 9.0
+
+
+def test_going_on_with_a_value_that_was_out_of_reach():
+    matrix, _ = dense_ratings()
+    settings = {"element": Binomial(once=True), "n_fits": 1, "random_state": 0, "progress": False}
+    model = HCPF(4, warm_start=True, max_iter=10, **settings).fit(matrix)
+    more = matrix.copy()
+    more.data[7] = 9.0
+    assert np.isfinite(model.fit(more).history_[-1].elbo)
+    assert model.element_.trials >= 9.0
+
+
+@pytest.mark.parametrize("per", [None, "user"])
+def test_by_response_the_likely_come_first_where_all_responses_are_alike(per):
+    matrix, _ = dense_ratings()
+    shifted = matrix.copy()
+    shifted.data = shifted.data - 8.0
+    model = fitted(shifted, element=Normal(once=True, per=per))
+    best = model.recommend([3], n=5, by="response", exclude_seen=False)
+    assert np.all(np.diff(best.probability) <= 1e-6)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hcpf.elements import Poisson
 from hcpf.inference.cavi import cavi_step
 from hcpf.inference.elbo import elbo
 from hcpf.inference.mstep import update_theta
@@ -29,6 +30,15 @@ def test_a_step_of_coordinate_ascent_is_the_twins(element, train_on, excluded):
         cavi_step(state, problem, PRIORS)
         model = dense.cavi_step(model)
     assert_same_point(state, model)
+
+
+@pytest.mark.parametrize("entries", [1, 2, 3])
+def test_fewer_entries_than_are_done_at_a_time(entries):
+    model = draw_model(Poisson(2.0), shape=(2, 1 + entries), density=1.0)
+    assert model.observed.sum() == entries
+    problem, state = as_production(model)
+    cavi_step(state, problem, PRIORS)
+    assert_same_point(state, dense.cavi_step(model))
 
 
 @every_training

@@ -25,8 +25,7 @@ def parse_element(text: str, per: str | None = None, once: bool = False) -> "str
             )
         if once:
             raise InputError(
-                "--once needs an --element, as --element binomial --once: auto itself tries it "
-                "where most pairs are observed."
+                "--once needs an --element, as --element binomial --once: auto itself tries it."
             )
         return text
     kind = get(name)

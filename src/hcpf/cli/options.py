@@ -117,8 +117,8 @@ Once = Annotated[
     bool,
     typer.Option(
         "--once", rich_help_panel=_MODEL,
-        help="An observed value is one element, however large the rate of its pair: for ratings "
-        "where most pairs are observed. Left out: a sum of elements with --element, else as the "
+        help="An observed value is one element, however large the rate of its pair: for ratings, "
+        "say. Left out: a sum of elements with --element, else as the "
         "data suggest.",
     ),
 ]  # fmt: skip

@@ -23,6 +23,9 @@ def simulate(
         str | None,
         typer.Option("--element", "-e", help="With all its parameters, as gamma:2,0.05."),
     ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="A value is one element, not a sum (with --element).")
+    ] = False,
     density: Annotated[
         float | None, typer.Option("--density", help="Share of pairs that are observed.")
     ] = None,
@@ -42,7 +45,7 @@ def simulate(
     if (rows is None) != (cols is None) or (rows is None and like is None):
         raise typer.BadParameter("give ROWS and COLS, or --like a data set of the paper.")
     prepare_table(output, overwrite=overwrite)
-    chosen: Any = None if element is None else parse_element(element)
+    chosen: Any = None if element is None else parse_element(element, once=once)
     if isinstance(chosen, str):
         raise InputError(f"--element {element}: give its parameters too, as gamma:2,0.05.")
     from hcpf.simulation import simulate as draw

@@ -82,7 +82,7 @@ class Element(_Varying, ABC):
 
     With ``once=True`` a value is one element, however large n is: a pair is observed with
     probability :math:`1 - e^{-\Lambda}`, and a larger rate makes that likelier, not its
-    value larger. For ratings, say, where most pairs are observed.
+    value larger. For ratings, say, above all where many pairs are observed.
     """
 
     name: ClassVar[str]
@@ -282,7 +282,7 @@ class Element(_Varying, ABC):
     # -- what follows from it -----------------------------------------------------------------
 
     def log_density(self, y: ArrayLike, n: ArrayLike = 1) -> FloatArray:
-        r"""Log density (or mass) at ``y`` of the sum of ``n`` elements.
+        r"""Log density (or mass) at ``y`` of the sum of ``n`` elements; of one with ``once``.
 
         :math:`\log p(y \mid n) = y\theta - n\kappa\Psi(\theta) + \log h(y, n\kappa)`
         """

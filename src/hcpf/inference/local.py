@@ -120,7 +120,7 @@ def _once(
 ) -> LocalStep:
     reach = np.full(1, float(OCTAVES[1])) if reach is None else reach
     top = 2.0 ** float(reach[0])
-    last = float(np.ceil(top + 13.0 * np.sqrt(top) + 24.0))
+    last = min(float(np.ceil(top + 13.0 * np.sqrt(top) + 24.0)), float(_MOST_WEIGHTS))
     n = np.arange(1.0, (last if most is None else min(last, most)) + 1.0)
     series, start, one = -special.gammaln(n + 1.0), np.array([0, len(n)]), np.ones(1)
     octaves = _octaves(element, float(reach[0]))

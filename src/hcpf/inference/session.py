@@ -11,7 +11,7 @@ from scipy import sparse
 
 from hcpf._types import Csr, FloatArray
 from hcpf.elements.base import Element
-from hcpf.errors import ParameterError
+from hcpf.errors import ParameterError, SupportError
 from hcpf.inference.checkpoint import Checkpoint, make_folder, remembered_seed, restore
 from hcpf.inference.clusters import cluster_items
 from hcpf.inference.combine import Combined
@@ -79,10 +79,12 @@ def fit_all(
     if plan.element == "auto" and plan.train_on == "full":
         chosen, stopped = best_element(fit_all, parts, plan, rng)
         plan = _cut_short(replace(plan, element=chosen), stopped)
-    element = choose_element(plan.element, matrix.data, plan.train_on, plan.priors)
+    element = choose_element(
+        plan.element, _values_for(plan.element, parts), plan.train_on, plan.priors
+    )
     parts.check_support(element)
     if start is not None and plan.options.learn_element and type(start.element) is type(element):
-        element = element.replace(**start.element.parameters)
+        element = _going_on(element, start.element, matrix.data)
     elif start is not None and type(start.element) is not type(element):
         start = replace(start, posteriors=[_without_theta(fit) for fit in start.posteriors])
     n_excluded = 0 if parts.excluded is None else parts.excluded.nnz
@@ -278,6 +280,29 @@ def _in_common_terms(runs: list[_Outcome]) -> tuple[Element, list[Posterior]]:
         mean = float(np.mean([float(run.element.mean) for run in runs]))
         element = element.replace(**{name: float(np.exp(np.mean(log_values)))}).with_mean(mean)
     return element, [_rescaled(run.posterior, run.element, element) for run in runs]
+
+
+def _values_for(element: str | Element, parts: Parts) -> FloatArray:
+    """What an element is estimated from: the training values.
+
+    With the ends of those held out, where a value that is one element could be beyond its reach.
+    """
+    held_out = parts.held_out
+    if not isinstance(element, Element) or not element.once or held_out is None:
+        return parts.training.data
+    values = held_out.values
+    ends = [values.min(), values.max()] if len(values) else []
+    return np.append(parts.training.data, ends)
+
+
+def _going_on(element: Element, before: Element, values: FloatArray) -> Element:
+    """The element with the parameters it had before, if these data can come from it."""
+    same = element.replace(**before.parameters)
+    try:
+        same.require(values)
+    except SupportError:
+        return element
+    return same
 
 
 def _without_theta(posterior: Posterior) -> Posterior:

@@ -165,13 +165,13 @@ def _joined(element: Element, mean: FloatArray, partner: float) -> FloatArray:
 
 
 def _counts(model: HCPF, side: Side) -> tuple[FloatArray, float]:
-    """The expected number of elements of an observed pair: of each row on average, and of all."""
+    """The expected number of elements in a value: of each row on average, and of all."""
     matrix = model.interactions_.matrix
     some = np.linspace(0, matrix.nnz - 1, min(matrix.nnz, _ENTRIES)).astype(np.int64)
     users = np.searchsorted(matrix.indptr, some, side="right") - 1
     items = matrix.indices[some].astype(np.int64)
     rate = np.maximum(Combined(model.posteriors_).rates(users, items), 1e-12)
-    count = rate / -np.expm1(-rate)
+    count = np.ones_like(rate) if model.element_.once else rate / -np.expm1(-rate)
     overall = float(np.mean(count))
     rows, size = (users, matrix.shape[0]) if side == "users" else (items, matrix.shape[1])
     total, seen = np.bincount(rows, count, size), np.bincount(rows, minlength=size)
