@@ -95,13 +95,10 @@ def response(model: HCPF, fit: ResponseFit) -> Markup:
         return fill("no_response.html")
     where = "pairs that were held out" if fit.held_out else "pairs that it was fitted to"
     kind = model.element_
-    one, several = (
-        "a draw from a distribution",
-        "the sum of one or more parts, each from a distribution",
-    )
+    parts = "a draw" if kind.once else "the sum of one or more parts, each"
     return fill(
         "response.html",
-        made=one if kind.once else several,
+        made=f"{parts} from a distribution",
         element=repr(kind),
         varying=sentence(model),
         name=kind.name.replace("_", " "),
