@@ -22,6 +22,7 @@ from hcpf.evaluate import scores, split
 FACTORS, PENALTIES = (10, 50), (0.02, 0.05)
 OURS = {
     "binomial by item, all pairs": {"element": Binomial(per="item")},
+    "binomial once by item, all pairs": {"element": Binomial(per="item", once=True)},
     "normal by both, all pairs": {"element": Normal(per="both")},
     "normal by both, observed entries only": {
         "element": Normal(per="both"), "train_on": "observed", "n_components": 10,
