@@ -87,7 +87,7 @@ def many_groups():
 
 def test_auto_lets_data_count_more_where_held_out_pairs_are_likelier_then():
     data = many_groups()
-    model = quick(8, tempering="auto", max_iter=30).fit(data)
+    model = quick(8, element="degenerate", tempering="auto", max_iter=30).fit(data)
     usual = usual_tempering(data, "full", "auto", 1)
     assert usual < model.tempering_ <= 64.0
     steps = np.log2(model.tempering_ / usual) / 2.0  # each one lets the data count four times more
@@ -100,7 +100,7 @@ def test_auto_lets_data_count_more_where_held_out_pairs_are_likelier_then():
 
 def test_a_warm_start_goes_on_with_its_tempering():
     data = many_groups()
-    model = quick(8, tempering="auto", max_iter=30).fit(data)
+    model = quick(8, element="degenerate", tempering="auto", max_iter=30).fit(data)
     before = model.tempering_
     assert model.set_params(warm_start=True, max_iter=2).fit(data).tempering_ == before
 
