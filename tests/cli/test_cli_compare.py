@@ -5,7 +5,7 @@ import pytest
 
 from hcpf import Interactions, evaluate
 from hcpf.cli import compare, contest
-from hcpf.cli.contest import ahead, pair_terms
+from hcpf.cli.contest import ahead, element_of, pair_terms
 from hcpf.elements import Gamma
 from hcpf.errors import EstimationError
 from hcpf.estimator import HCPF
@@ -71,7 +71,7 @@ def test_compare_money(run, run_json, sales):
 def test_compare_says_what_varying_gains(run_json, varied):
     options = ["-K", 2, "--threads", 1, "--quick"]
     found = run_json("compare", varied, *options)
-    varying = {one["model"] for one in found["models"] if one["per"]}
+    varying = {element_of(one["model"]) for one in found["models"] if one["per"]}
     assert varying == {"gamma", "inverse_gaussian"}  # the normal is far behind
     verdict = found["verdict"]
     winner = next(one for one in found["models"] if one["name"] == verdict["winner"])

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.contest import SHARED, Candidate, Entrant, ahead, best_first, candidates, enter
+from hcpf.cli.contest import (
+    SHARED,
+    Candidate,
+    Entrant,
+    ahead,
+    best_first,
+    candidates,
+    element_of,
+    enter,
+)
 from hcpf.cli.errors import INCOMPLETE, INTERRUPTED
 from hcpf.cli.evaluate import Length, TestShare, split_data
 from hcpf.cli.screen import Field, note, number, show_json, show_rows
@@ -112,9 +121,10 @@ def _run(
     first = [one for one in models if one.per is None]
     if left := _enter_all("Comparing", first, found, parts, top, whole):
         return found, left
-    elements = {one.model for one in models if one.per is not None}
-    ranked = [one.model for one in best_first(found) if one.model in elements and not one.error]
-    varied = [one for one in models if one.per is not None and one.model in ranked[:_VARIED]]
+    elements = {element_of(one.model) for one in models if one.per is not None}
+    done = [element_of(one.model) for one in best_first(found) if not one.error]
+    ranked = [name for name in dict.fromkeys(done) if name in elements][:_VARIED]
+    varied = [one for one in models if one.per is not None and element_of(one.model) in ranked]
     return found, _enter_all("Varying theta", varied, found, parts, top, whole)
 
 
@@ -177,10 +187,10 @@ def _as_options(winner: Entrant) -> str:
     """How to fit it."""
     if winner.about != "HCPF":
         return ""
-    name, _, once = winner.model.partition(" ")
-    flag = " --once" if once else ""
+    name = element_of(winner.model)
+    once = "" if name == winner.model else " --once"
     per = "" if winner.per is None else f" --per {winner.per}"
-    return f" (--element {name}{flag}{per})"
+    return f" (--element {name}{once}{per})"
 
 
 def _gain(winner: Entrant, done: list[Entrant], parts: "Split") -> tuple[float, float] | None:

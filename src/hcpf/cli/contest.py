@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hcpf.evaluate import Split
 
 SHARED = "shared"
+_ONCE = " once"
 _LIKELIEST = 2  # elements that are tried once for each value, too
 
 
@@ -79,6 +80,15 @@ def full_name(model: str, per: str | None) -> str:
     return model if per is None else f"{model} per {per}"
 
 
+def element_of(model: str) -> str:
+    """The element of a model, by name.
+
+    >>> element_of("binomial once")
+    'binomial'
+    """
+    return model.removesuffix(_ONCE)
+
+
 def best_first(entrants: list[Entrant]) -> list[Entrant]:
     """By log-likelihood, those that failed last."""
 
@@ -112,7 +122,7 @@ def candidates(
         for per in (None, *ways_to_vary(element)):
             if (per or SHARED) in ways:
                 model = HCPF(components, element=element.varying(per), **settings)
-                name = f"{element.name} once" if element.once else element.name
+                name = element.name + (_ONCE if element.once else "")
                 found.append(Candidate(name, per, "HCPF", model))
     if bool(np.all(Degenerate.support.contains(values))):
         about, model = "Poisson factorization", HPF(components, **settings)
