@@ -33,6 +33,16 @@ def test_stirling_error(x):
     assert_exact(_special.stirling_error(x), textbook, x, rtol=2e-14, atol=2e-15)
 
 
+@pytest.mark.parametrize("x", [*TINY_TO_HUGE, 15.9999, 16.0, 40.0])
+def test_digamma(x):
+    assert_exact(_special.digamma(x), mp.digamma, x)
+
+
+def test_digamma_of_an_array_with_small_and_large_elements():
+    x = np.array([[0.1, 17.0], [1e6, 3.0]])
+    assert_allclose(_special.digamma(x), [[exact(mp.digamma, v) for v in row] for row in x])
+
+
 @pytest.mark.parametrize(
     "x",
     [-1 + 1e-15, -0.9, -0.2000001, -0.19999, -1e-3, -1e-12, 0.0, 1e-300, 1e-9, 0.199, 0.21, 1e9],

@@ -9,6 +9,7 @@ from hcpf._types import ArrayLike, ComplexArray, FloatArray
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 _LOG_2 = float(np.log(2.0))
+_DIGAMMA_SERIES_FROM = 16.0  # where what five terms leave out is below the last bit
 
 
 def stirling_error(x: ArrayLike) -> FloatArray:
@@ -24,6 +25,24 @@ def stirling_error(x: ArrayLike) -> FloatArray:
     small = np.minimum(x, 15.0)
     direct = special.gammaln(small + 1.0) - (special.xlogy(small + 0.5, small) - small)
     return np.where(x >= 15.0, series, direct - _HALF_LOG_2PI)
+
+
+def digamma(x: ArrayLike) -> FloatArray:
+    """Return the digamma function for x > 0, quickly where x is large.
+
+    >>> bool(abs(digamma(1.0) + 0.5772156649015329) < 1e-15)
+    True
+    """
+    x = np.asarray(x, dtype=np.float64)
+    large = np.maximum(x, _DIGAMMA_SERIES_FROM)
+    r = 1.0 / large
+    z = r * r
+    series = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * (1 / 132)))))
+    found = np.asarray(np.log(large) - (0.5 * r + series))
+    small = x < _DIGAMMA_SERIES_FROM
+    if np.any(small):
+        found[small] = special.psi(x[small])
+    return found
 
 
 def log1p_minus(x: ArrayLike) -> FloatArray:

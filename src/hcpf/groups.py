@@ -51,8 +51,11 @@ class Groups:
 
     def observing(self, chi: FloatArray, nu: FloatArray, rows: slice = slice(None)) -> "Groups":
         """The optimal posterior of some rows, whose entries add ``chi`` and ``nu``."""
+        chi, nu = self.chi0 + chi, self.nu0 + nu
+        if len(chi) == len(self.chi):
+            return replace(self, chi=chi, nu=nu)
         mine = replace(self, chi=self.chi.copy(), nu=self.nu.copy())
-        mine.chi[rows], mine.nu[rows] = self.chi0 + chi, self.nu0 + nu
+        mine.chi[rows], mine.nu[rows] = chi, nu
         return mine
 
     def scaled(self, chi: float, nu: float) -> "Groups":

@@ -8,8 +8,9 @@ from scipy.special import digamma
 
 from hcpf.inference.kernels.lanes import splat
 from hcpf.inference.kernels.posterior import rescale_row
+from hcpf.inference.kernels.powers import exponential, power_of_two
 from hcpf.inference.kernels.scalars import fast_log2
-from hcpf.inference.kernels.vector import LANES, exponential, padded
+from hcpf.inference.kernels.vector import LANES, padded
 
 
 @numba.njit
@@ -18,18 +19,24 @@ def _geometric_means(a, mean, out, least):
         least[u] = rescale_row(a, mean, out, u)
 
 
-@intrinsic
-def _exponential_of(typing_context, x):
-    def generate(context, builder, signature, arguments):
-        return exponential(splat(builder, arguments[0], LANES)).lane(LANES - 1)
+def _each(function):
+    """A vector function applied to every element of an array."""
 
-    return x(x), generate
+    @intrinsic
+    def of_one(typing_context, x):
+        def generate(context, builder, signature, arguments):
+            return function(splat(builder, arguments[0], LANES)).lane(LANES - 1)
 
+        return x(x), generate
 
-@numba.njit
-def _exponentials(x, out):
-    for j in range(len(x)):
-        out[j] = _exponential_of(x[j])
+    @numba.njit
+    def of_all(x):
+        out = np.empty_like(x)
+        for j in range(len(x)):
+            out[j] = of_one(x[j])
+        return out
+
+    return of_all
 
 
 @pytest.mark.parametrize(
@@ -54,12 +61,15 @@ def test_geometric_mean_of_tiny_shapes_is_nothing():
     np.testing.assert_array_equal(out, 0.0)
 
 
-def test_exponentials():
-    x = np.concatenate([np.linspace(-87.0, 88.0, 200_000), np.linspace(-1.0, 1.0, 100_000)])
+@pytest.mark.parametrize(
+    ("function", "exact", "low", "high"),
+    [(exponential, np.exp, -87.0, 88.0), (power_of_two, np.exp2, -126.0, 127.4)],
+    ids=["exp", "exp2"],
+)
+def test_exponentials(function, exact, low, high):
+    x = np.concatenate([np.linspace(low, high, 200_000), np.linspace(-1.0, 1.0, 100_000)])
     x = x.astype(np.float32)
-    out = np.empty_like(x)
-    _exponentials(x, out)
-    np.testing.assert_allclose(out, np.exp(x.astype(float)), rtol=3e-7)
+    np.testing.assert_allclose(_each(function)(x), exact(x.astype(float)), rtol=3e-7)
 
 
 @numba.njit

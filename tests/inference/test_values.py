@@ -1,11 +1,14 @@
-"""Sums of values by user and by item, against scipy; the same bits for any number of threads."""
+"""Sums of values by user and by item, as they are and weighed by a half-step, against scipy."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from hcpf.inference import threads
-from hcpf.inference.problem import Values
+from hcpf.elements import Gamma, InverseGaussian, Normal
+from hcpf.inference.cavi import half_step
+from hcpf.inference.problem import Values, make_problem
+from hcpf.inference.state import initial_state, side_prior
+from inference.worlds import PRIORS
 
 
 @pytest.fixture
@@ -20,19 +23,42 @@ def test_sums_of_values(matrix, rng, shuffled):
     order = rng.permutation(57) if shuffled else None
     values = Values(matrix, order)
     rows = np.arange(57) if order is None else order
-    by_user, by_item = rng.random(57), rng.random(23)
+    by_item = rng.random(23)
     np.testing.assert_allclose(values.by_user(), matrix.sum(axis=1)[rows])
     np.testing.assert_allclose(values.by_item(), matrix.sum(axis=0))
     np.testing.assert_allclose(values.by_user(by_item), (matrix @ by_item)[rows])
-    np.testing.assert_allclose(values.by_user(by_item, slice(3, 9)), (matrix @ by_item)[rows][3:9])
-    np.testing.assert_allclose(values.by_item(by_user), matrix[rows].T @ by_user)
 
 
-def test_threads_do_not_matter(matrix, rng, monkeypatch):
-    values, weight = Values(matrix, None), rng.random(57)
-    monkeypatch.setattr(threads, "_WORTH_WAKING", 0.0)
-    found = []
-    for count in (1, 2):
-        with threads.kernel_threads(count):
-            found.append(values.by_item(weight))
-    np.testing.assert_array_equal(*found)
+@pytest.mark.parametrize(
+    ("dtype", "size"),
+    [(np.float32, 1.0), (np.float64, 1.0), (np.float64, 1e-60), (np.float64, 1e60)],
+)
+@pytest.mark.parametrize("kind", [Gamma, InverseGaussian])
+@pytest.mark.parametrize("slow", [False, True])
+def test_half_steps_weigh_the_values(matrix, rng, dtype, size, kind, slow):
+    matrix = (size * matrix).astype(dtype)
+    order, element = rng.permutation(57), kind.estimate(matrix.data).varying("both")
+    problem = make_problem(matrix, element, order=order)
+    state = initial_state(problem, PRIORS, 5, rng)
+    by_user, by_item = rng.random(57), rng.random(23)
+    state.users.weight[:], state.items.weight[:] = by_user, by_item
+    if slow:
+        state.users.g[::3] = 0.0  # no dot product with these: their rows are summed one by one
+    for mine, others, side, users, expected in (
+        (state.users, state.items, problem.users, True, (matrix @ by_item)[order]),
+        (state.items, state.users, problem.items, False, matrix[order].T @ by_user),
+    ):
+        sums = np.ones(5)
+        half_step(mine, others, side, problem, side_prior(PRIORS, 5, users), sums)
+        found = problem.values.unit * mine.value_sum
+        np.testing.assert_allclose(found, expected, rtol=1e-6 if dtype is np.float64 else 1e-12)
+
+
+def test_values_are_kept_only_where_theta_weighs_them(matrix):
+    for element, kept in (
+        (Gamma(2.0, 0.3, per="both"), matrix.nnz),
+        (Gamma(2.0, 0.3, per="user"), 0),
+        (Normal(1.0, 0.3, per="both"), 0),
+    ):
+        problem = make_problem(matrix, element)
+        assert [len(side.entries.value) for side in (problem.users, problem.items)] == [kept] * 2

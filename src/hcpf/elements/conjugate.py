@@ -9,10 +9,12 @@ ends of the range of theta (not for the inverse Gaussian).
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
 
+from hcpf._special import digamma
 from hcpf._types import FloatArray
 
 # Gauss-Legendre over the levels of theta
@@ -23,22 +25,34 @@ Theta = tuple[FloatArray, FloatArray]
 """(chi, nu) of some rows."""
 
 
+class Part(NamedTuple):
+    """What one side has in Psi and in theta of its pairs."""
+
+    psi: FloatArray
+    """Its own part of Psi."""
+    cross: FloatArray | None = None
+    """Psi has a part proportional to the product of both sides' cross."""
+    weight: FloatArray | None = None
+    """What theta of the other side is multiplied with."""
+
+
 @dataclass(frozen=True)
 class Sharing:
     r"""How users and items share theta where both have one.
 
-    Psi of a pair is ``own`` of either side plus ``sign`` times the product of their ``cross``;
-    theta of a pair is the sum of both sides' theta or, with a ``value_weight``, the one times the
-    other's value weight.
+    Psi of a pair is the ``psi`` of either side plus ``sign`` times the product of their ``cross``;
+    theta of a pair is the sum of both sides' theta or, where they have a ``weight``, the one times
+    the other's weight.
     """
 
+    part: Callable[[FloatArray, FloatArray], Part]
+    """One side's part, from its chi and nu."""
     sign: float
-    additive: bool
+    """0 where there is no cross."""
+    additive: bool = False
     """Whether the means of the two sides add up (normal) instead of multiplying."""
-
-    own: Callable[[FloatArray, FloatArray], FloatArray] | None = None
-    cross: Callable[[FloatArray, FloatArray], FloatArray] | None = None
-    value_weight: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+    weighs: bool = False
+    """Whether parts have a weight."""
     power: float = 0.0
     """The power of kappa that the second side's prior scales with."""
 
@@ -126,11 +140,12 @@ class GammaConjugate(Conjugate):
     """The rate -theta is Gamma(nu + 1, chi)."""
 
     sharing = Sharing(
-        sign=0.0, additive=False, power=1.0, value_weight=lambda chi, nu: (nu + 1.0) / chi
-    )
+        lambda chi, nu: Part(np.log(chi) - digamma(nu + 1.0), weight=(nu + 1.0) / chi),
+        sign=0.0, weighs=True, power=1.0,
+    )  # fmt: skip
 
     def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return -(nu + 1.0) / chi, np.log(chi) - special.psi(nu + 1.0)
+        return -(nu + 1.0) / chi, np.log(chi) - digamma(nu + 1.0)
 
     def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return special.gammaln(nu + 1.0) - (nu + 1.0) * np.log(chi)
@@ -155,13 +170,13 @@ class PoissonConjugate(Conjugate):
     """The rate exp(theta) is Gamma(chi, nu)."""
 
     sharing = Sharing(
-        sign=1.0, additive=False, own=lambda chi, nu: np.zeros_like(chi),
-        cross=lambda chi, nu: chi / nu, spread=lambda chi, nu: 1.0 / chi,
+        lambda chi, nu: Part(np.zeros_like(chi), chi / nu),
+        sign=1.0, spread=lambda chi, nu: 1.0 / chi,
         nu_at=lambda centre, spread: 1.0 / (spread * centre),
     )  # fmt: skip
 
     def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return special.psi(chi) - np.log(nu), chi / nu
+        return digamma(chi) - np.log(nu), chi / nu
 
     def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return special.gammaln(chi) - chi * np.log(nu)
@@ -185,8 +200,8 @@ class NormalConjugate(Conjugate):
 
     lowest = -np.inf
     sharing = Sharing(
-        sign=1.0, additive=True, cross=lambda chi, nu: chi / nu,
-        own=lambda chi, nu: 0.5 * (np.square(chi / nu) + 1.0 / nu),
+        lambda chi, nu: Part(0.5 * (np.square(chi / nu) + 1.0 / nu), chi / nu),
+        sign=1.0, additive=True,
     )  # fmt: skip
 
     def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -215,8 +230,8 @@ class BinomialConjugate(Conjugate):
     highest = 1.0
 
     def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        log_fail = special.psi(nu - chi)
-        return special.psi(chi) - log_fail, special.psi(nu) - log_fail
+        log_fail = digamma(nu - chi)
+        return digamma(chi) - log_fail, digamma(nu) - log_fail
 
     def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return special.betaln(chi, nu - chi)
@@ -238,8 +253,8 @@ class NegativeBinomialConjugate(Conjugate):
     """The probability of going on is Beta(chi, nu + 1)."""
 
     def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        total = special.psi(chi + nu + 1.0)
-        return special.psi(chi) - total, total - special.psi(nu + 1.0)
+        total = digamma(chi + nu + 1.0)
+        return digamma(chi) - total, total - digamma(nu + 1.0)
 
     def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return special.betaln(chi, nu + 1.0)
@@ -265,8 +280,8 @@ class GeometricConjugate(Conjugate):
     lowest = 1.0
 
     def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        more = special.psi(chi - nu)
-        return more - special.psi(chi + 1.0), more - special.psi(nu + 1.0)
+        more = digamma(chi - nu)
+        return more - digamma(chi + 1.0), more - digamma(nu + 1.0)
 
     def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return special.betaln(chi - nu, nu + 1.0)
@@ -288,9 +303,8 @@ class InverseGaussianConjugate(Conjugate):
     r"""t = sqrt(-2 theta) has the density prop. to t N(t; nu/chi, 1/chi) on t > 0."""
 
     sharing = Sharing(
-        sign=-1.0, additive=False, power=2.0, own=lambda chi, nu: np.zeros_like(chi),
-        cross=lambda chi, nu: _truncated(chi, nu)[1],
-        value_weight=lambda chi, nu: _truncated(chi, nu)[2],
+        lambda chi, nu: Part(np.zeros_like(chi), *_truncated(chi, nu)[1:]),
+        sign=-1.0, weighs=True, power=2.0,
         spread=lambda chi, nu: chi / (nu * nu), nu_at=lambda centre, spread: centre / spread,
     )  # fmt: skip
 
@@ -362,8 +376,10 @@ def _truncated(chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray,
     z = nu / root
     # Further out the truncation takes less away than float64 tells, and most rows are there.
     near = z < _FAR
-    zeroth, density = np.ones_like(z), np.zeros_like(z)
-    zeroth[near], density[near] = special.ndtr(z[near]), _phi(z[near])
+    zeroth, density = 1.0, 0.0
+    if np.any(near):
+        zeroth, density = np.ones_like(z), np.zeros_like(z)
+        zeroth[near], density[near] = special.ndtr(z[near]), _phi(z[near])
     first = z * zeroth + density
     second = z * first + zeroth
     third = z * second + 2.0 * first

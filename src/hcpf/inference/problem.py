@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,6 @@ BLOCKS = 128
 """Fixed blocks of rows: the unit of parallel work, whatever the number of threads."""
 _WORK = 16
 """Multiply-adds that take as long as a value and the weight of its column."""
-_COLUMN_SUMS = 4
-"""Blocks of rows that each sum the values of all columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +52,25 @@ class Values:
     matrix: Csr
     order: NDArray[np.int64] | None
 
-    def by_user(self, weight: FloatArray | None = None, rows: slice = slice(None)) -> FloatArray:
+    def by_user(self, weight: FloatArray | None = None) -> FloatArray:
         """Sum of each user's values, each times the weight of its item; rows of the problem."""
-        if weight is None:
-            return self._by_user[rows]
-        return self._weigh(weight, rows)
+        return self._by_user if weight is None else self._weigh(weight)
 
-    def by_item(self, weight: FloatArray | None = None) -> FloatArray:
-        """Sum of each item's values, each times the weight of its user (a row of the problem)."""
-        return self._by_item if weight is None else self._weigh_columns(weight)
+    def by_item(self) -> FloatArray:
+        """Sum of each item's values."""
+        return self._by_item
+
+    @cached_property
+    def unit(self) -> float:
+        """What values are measured in where they are kept as float32: 1 if these are."""
+        data = self.matrix.data
+        size = 0.0 if data.dtype == np.float32 or not len(data) else float(np.mean(np.abs(data)))
+        return float(2.0 ** np.round(np.log2(size))) if size > 0 else 1.0
+
+    def in_units(self) -> NDArray[np.float32]:
+        """The values as the kernels weigh them for theta; no copy where these are float32."""
+        data: NDArray[Any] = self._arrays[1]
+        return data if data.dtype == np.float32 else (data / self.unit).astype(np.float32)
 
     def count(self, users: bool) -> NDArray[np.int64]:
         """The number of entries of each user (a row of the problem), or of each item."""
@@ -74,11 +83,13 @@ class Values:
 
     @cached_property
     def _by_user(self) -> FloatArray:
-        return self._weigh(np.ones(self.matrix.shape[1]), slice(None))
+        return self._weigh(np.ones(self.matrix.shape[1]))
 
     @cached_property
     def _by_item(self) -> FloatArray:
-        return self._weigh_columns(np.ones(self.matrix.shape[0]))
+        index, data = self._arrays
+        total: Any = np.bincount(index, weights=data, minlength=self.matrix.shape[1])
+        return total
 
     @cached_property
     def _ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -87,26 +98,11 @@ class Values:
         start, stop = pointer[:-1], pointer[1:]
         return (start, stop) if self.order is None else (start[self.order], stop[self.order])
 
-    def _weigh(self, weight: FloatArray, rows: slice) -> FloatArray:
-        start, stop = (end[rows] for end in self._ends)
-        out = np.empty(len(start))
-        work = _WORK * int(np.sum(stop - start))
+    def _weigh(self, weight: FloatArray) -> FloatArray:
+        start, stop = self._ends
+        out, work = np.empty(len(start)), _WORK * self.matrix.nnz
         share(kernels.weigh_values, len(out), start, stop, *self._arrays, weight, out, work=work)
         return out
-
-    def _weigh_columns(self, weight: FloatArray) -> FloatArray:
-        out = np.zeros((_COLUMN_SUMS, self.matrix.shape[1]))
-        arguments = self._blocks, *self._ends, *self._arrays, weight, out
-        share(kernels.weigh_columns, _COLUMN_SUMS, *arguments, work=_WORK * self.matrix.nnz)
-        return out.sum(axis=0)
-
-    @cached_property
-    def _blocks(self) -> NDArray[np.int64]:
-        """As many entries in each block, and as many blocks whatever the number of threads."""
-        start, stop = self._ends
-        parts = np.arange(1, _COLUMN_SUMS) * (self.matrix.nnz / _COLUMN_SUMS)
-        inner = np.searchsorted(np.cumsum(stop - start), parts)
-        return np.concatenate([[0], inner, [len(start)]]).astype(np.int64)
 
     @cached_property
     def _arrays(self) -> tuple[NDArray[np.int32], FloatArray]:
@@ -151,7 +147,12 @@ def make_problem(
 ) -> Problem:
     """Lay out a canonical CSR matrix for training; ``exclude`` holds pairs to leave out."""
     step = local_step(element, matrix.data, n_truncation, reach)
-    users = _entries(matrix, step.coordinate, order)
+    values, sharing = Values(matrix, order), None
+    if element.per == "both":
+        assert element.conjugate is not None
+        sharing = element.conjugate.sharing
+    weighed = values.in_units() if sharing is not None and sharing.weighs else None
+    users = _entries(matrix, step.coordinate, order, weighed)
     items = _transposed(users, matrix.shape[1])
     if train_on == "observed":
         patterns = _pattern(users, 1.0), _pattern(items, 1.0)
@@ -160,11 +161,7 @@ def make_problem(
         patterns = _pattern(excluded, -1.0), _pattern(_transposed(excluded, matrix.shape[1]), -1.0)
     else:
         patterns = _no_pattern(matrix.shape[0]), _no_pattern(matrix.shape[1])
-    cross = 0.0
-    if element.per == "both":
-        assert element.conjugate is not None
-        assert element.conjugate.sharing is not None
-        cross = -float(element.kappa) * element.conjugate.sharing.sign
+    cross = 0.0 if sharing is None else -float(element.kappa) * sharing.sign
     step = replace(step, local=step.local._replace(cross=cross))
     return Problem(
         users=Side(users, patterns[0], row_blocks(users)),
@@ -174,7 +171,7 @@ def make_problem(
         train_on=train_on,
         n_observed=matrix.nnz,
         sum_of_values=float(matrix.data.sum(dtype=np.float64)),
-        values=Values(matrix, order),
+        values=values,
         weight=weight,
         order=order,
     )
@@ -191,7 +188,10 @@ def row_blocks(entries: Entries, first: int = 0, last: int | None = None) -> NDA
 
 
 def _entries(
-    matrix: Csr, coordinate: NDArray[np.float32], order: NDArray[np.int64] | None
+    matrix: Csr,
+    coordinate: NDArray[np.float32],
+    order: NDArray[np.int64] | None,
+    value: NDArray[np.float32] | None = None,
 ) -> Entries:
     """The rows of a matrix, in another order if one is given; the entries stay where they are."""
     pointer = matrix.indptr.astype(np.int64)
@@ -200,16 +200,17 @@ def _entries(
         start, stop = start[order], stop[order]
     # Numba compiles every kernel once more for read-only arrays: a copy is cheaper.
     index = np.require(matrix.indices, np.int32, ["C", "W"])
-    return Entries(start, stop, index, coordinate)
+    value = np.zeros(0, np.float32) if value is None else value
+    return Entries(start, stop, index, coordinate, value)
 
 
 def _transposed(rows: Entries, n_columns: int) -> Entries:
     """The same entries by column, each column's in the order of the rows."""
     pointer = np.zeros(n_columns + 1, np.int64)
     np.cumsum(np.bincount(rows.index, minlength=n_columns), out=pointer[1:])
-    index, coordinate = np.empty_like(rows.index), np.empty_like(rows.coordinate)
-    kernels.transpose(rows, pointer[:-1].copy(), index, coordinate)
-    return Entries(pointer[:-1], pointer[1:], index, coordinate)
+    columns = Entries(pointer[:-1], pointer[1:], *(np.empty_like(column) for column in rows[2:]))
+    kernels.transpose(rows, pointer[:-1].copy(), columns)
+    return columns
 
 
 def _pattern(entries: Entries, sign: float) -> Pattern:

@@ -70,7 +70,8 @@ def empty_factors(rows: int, n_components: int) -> Factors:
         activity_b=np.ones(rows),
         count=np.zeros(rows),
         cross_count=np.zeros(rows),
-        tilt=np.tile(np.array([1.0, 0.0], np.float32), (rows, 1)),
+        value_sum=np.zeros(rows),
+        tilt=np.tile(np.array([1.0, 0.0, 0.0, 0.0], np.float32), (rows, 1)),
     )
 
 
@@ -212,11 +213,11 @@ def shift_side(state: State, problem: Problem, *, users: bool, rows: slice = sli
 def set_multipliers(factors: Factors, rows: slice = slice(None)) -> None:
     """Follow a new shift: what a dot product is multiplied with."""
     exponent = factors.log_scale[rows] + factors.shift[rows]
-    # As in the kernel: what float32 cannot hold becomes 0 or infinity and takes the slow path.
-    with np.errstate(over="ignore"):
-        multiplier = np.exp(exponent)
-    multiplier[exponent < -80.0] = 0.0
-    multiplier[exponent > 80.0] = np.inf
+    multiplier = np.exp(np.clip(exponent, -81.0, 81.0))
+    if exponent.size and (exponent.min() < -80.0 or exponent.max() > 80.0):
+        # As in the kernel: what float32 cannot hold becomes 0 or infinity and takes the slow path.
+        multiplier[exponent < -80.0] = 0.0
+        multiplier[exponent > 80.0] = np.inf
     factors.multiplier[rows] = multiplier
 
 

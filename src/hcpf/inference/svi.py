@@ -67,7 +67,8 @@ def svi_pass(
     user_prior = side_prior(priors, size, users=True, scale=problem.weight)
     user_sums, batch_sums = np.zeros(size), np.zeros(size)
     sum_counts, cut = 0.0, 0.0
-    item_count, item_cross_count = np.zeros((2, len(state.items.count)))
+    sums = state.items.count, state.items.cross_count, state.items.value_sum
+    item_sums = np.zeros((len(sums), len(state.items.count)))
     for first, last in pairwise(edges.tolist()):
         blocks = row_blocks(problem.users.entries, first, last)
         for _ in range(options.local_sweeps):
@@ -86,13 +87,13 @@ def svi_pass(
             entries=entries, pattern=pattern,
         )  # fmt: skip
         state.steps += 1
-        item_count += state.items.count
-        item_cross_count += state.items.cross_count
+        item_sums += sums
         user_sums += batch_sums
         sum_counts += item_counts[0]
         cut += item_counts[1]
     state.user_sums, state.sum_counts, state.cut_short = user_sums, sum_counts, cut > 0
-    state.items.count[:], state.items.cross_count[:] = item_count, item_cross_count
+    for mine, total in zip(sums, item_sums, strict=True):
+        mine[:] = total
     learn_theta(state, problem, users=True, fit_prior=fit_prior)
     learn_theta(state, problem, users=False, fit_prior=fit_prior)
 

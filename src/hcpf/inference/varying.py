@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
 from hcpf.elements.base import Element
-from hcpf.elements.conjugate import Conjugate, Sharing, Theta
+from hcpf.elements.conjugate import Conjugate, Part, Sharing, Theta
 from hcpf.elements.integrated import Integrated
 from hcpf.groups import Groups
 from hcpf.inference.kernels import Factors
@@ -56,19 +56,17 @@ class Varying:
     def set_shifts(
         self, factors: Factors, element: Element, users: bool, rows: slice = slice(None)
     ) -> None:
-        """Set shift and cross of one side's rows; the tables' own slope is not taken off."""
+        """Set shift, cross and weight of one side's rows; the tables' slope is not taken off."""
         groups = self.side(users)
         if groups is None or element.once:
             factors.shift[rows] = 0.0
             return
-        chi, nu, sharing = groups.chi[rows], groups.nu[rows], self.sharing
-        if sharing is None or sharing.own is None:
-            own = self.conjugate.moments(chi, nu)[1]
-        else:
-            own = sharing.own(chi, nu)
-        factors.shift[rows] = -float(element.kappa) * own
-        if sharing is not None and sharing.cross is not None:
-            factors.cross[rows] = sharing.cross(chi, nu)
+        part = _part(self.conjugate, self.sharing, groups.chi[rows], groups.nu[rows])
+        factors.shift[rows] = -float(element.kappa) * part.psi
+        if part.cross is not None:
+            factors.cross[rows] = part.cross
+        if part.weight is not None:
+            factors.weight[rows] = part.weight
 
     # -- learning -----------------------------------------------------------------------------
 
@@ -97,22 +95,17 @@ class Varying:
     ) -> tuple[FloatArray, FloatArray]:
         """What the entries of some rows add to chi and nu."""
         sharing, kappa = self.sharing, float(element.kappa)
-        weight = self._value_weight(not users)
-        total = values.by_user(weight, rows) if users else values.by_item(weight)[rows]
-        if sharing is not None and sharing.cross is not None:
+        if sharing is not None and sharing.weighs:
+            total = values.unit * factors.value_sum[rows]
+        else:
+            total = (values.by_user() if users else values.by_item())[rows]
+        if sharing is not None and sharing.sign:
             crossed = kappa * factors.cross_count[rows]
             if not sharing.additive:
                 return total, crossed
             total = total - crossed
         count = values.count(users) if element.once else factors.count
         return total, kappa * np.asarray(count[rows], dtype=np.float64)
-
-    def _value_weight(self, users: bool) -> FloatArray | None:
-        """What one side's theta multiplies the other's values with."""
-        groups, sharing = self.side(users), self.sharing
-        if groups is None or sharing is None or sharing.value_weight is None:
-            return None
-        return sharing.value_weight(groups.chi, groups.nu)
 
     def rescale(self, ratio: float) -> None:
         """Follow a kappa that was multiplied by ``ratio``, all means staying as they are."""
@@ -141,12 +134,15 @@ class Varying:
             assert groups is not None
             psi = self.conjugate.moments(groups.chi, groups.nu)[1]
             total -= float(element.kappa) * float(psi @ values.count(users))
+        weight = None
+        if self.items is not None:
+            weight = _part(self.conjugate, self.sharing, self.items.chi, self.items.nu).weight
         if self.users is not None:
             theta = self.conjugate.moments(self.users.chi, self.users.nu)[0]
-            total += float(theta @ values.by_user(self._value_weight(False)))
+            total += float(theta @ values.by_user(weight))
             total -= self.users.divergence(self.conjugate)
         if self.items is not None:
-            if self._value_weight(False) is None:
+            if weight is None:
                 theta = self.conjugate.moments(self.items.chi, self.items.nu)[0]
                 total += float(theta @ values.by_item())
             total -= self.items.divergence(self.conjugate)
@@ -248,16 +244,10 @@ def pair_shift(
     else:
         sharing = conjugate.sharing
         assert sharing is not None
-        parts = [
-            conjugate.moments(side.chi, side.nu)[1]
-            if sharing.own is None
-            else sharing.own(side.chi, side.nu)
-            for side in sides
-        ]
-        psi = parts[0] + parts[1]
-        if sharing.cross is not None:
-            crosses = [sharing.cross(side.chi, side.nu) for side in sides]
-            psi = psi + sharing.sign * crosses[0] * crosses[1]
+        user, item = (sharing.part(side.chi, side.nu) for side in sides)
+        psi = user.psi + item.psi
+        if user.cross is not None and item.cross is not None:
+            psi = psi + sharing.sign * user.cross * item.cross
     return float(element.kappa) * (float(element.log_partition(element.theta)) - psi)
 
 
@@ -278,6 +268,11 @@ def draw_means(
             some, place = np.unique(rows, return_inverse=True)
             parts.append(conjugate.sample_mean(groups.chi[some], groups.nu[some], rng)[place])
     return _joined(element, parts)
+
+
+def _part(conjugate: Conjugate, sharing: Sharing | None, chi: FloatArray, nu: FloatArray) -> Part:
+    """What one side has in Psi of its pairs; all of it where the other has no theta."""
+    return Part(conjugate.moments(chi, nu)[1]) if sharing is None else sharing.part(chi, nu)
 
 
 def _joined(element: Element, parts: list[FloatArray]) -> FloatArray:
@@ -312,14 +307,15 @@ def first_varying(problem: Problem, users: Factors, items: Factors) -> Varying |
         assert sharing is not None
         users.cross_count[:] = 0.0 if sharing.additive else users.count
         by_user = True
-        if sharing.cross is not None and not sharing.additive:
+        cross = sharing.part(np.array([first.chi0]), np.array([first.nu0])).cross
+        if cross is not None and not sharing.additive:
             # What an element adds to nu of an item is multiplied with its user's part.
-            strength *= float(sharing.cross(np.array(first.chi0), np.array(first.nu0)))
-        varying = Varying(
-            conjugate,
-            Groups.at_prior(n_users, first.chi0, first.nu0),
-            Groups.at_prior(n_items, 0.0 if sharing.additive else strength, strength),
-        )
+            strength *= float(cross[0])
+        prior = Groups.at_prior(n_items, 0.0 if sharing.additive else strength, strength)
+        varying = Varying(conjugate, Groups.at_prior(n_users, first.chi0, first.nu0), prior)
+        weight = sharing.part(prior.chi, prior.nu).weight
+        if weight is not None:
+            users.value_sum[:] = problem.values.by_user(weight) / problem.values.unit
     factors = users if by_user else items
     varying.learn(factors, problem.values, element, by_user, fit_prior=True)
     return varying

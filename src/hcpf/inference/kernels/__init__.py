@@ -12,7 +12,7 @@ where even that dot product underflows, the entry is redone by log-sum-exp.
 
 from hcpf.inference.kernels.bound import pair_rates, pattern_rate, side_bound, sum_log_z
 from hcpf.inference.kernels.extrapolate import extrapolate
-from hcpf.inference.kernels.layout import advance, transpose, weigh_columns, weigh_values
+from hcpf.inference.kernels.layout import advance, transpose, weigh_values
 from hcpf.inference.kernels.rows import scale_rows, update_rows
 from hcpf.inference.kernels.tabulate import tabulate
 from hcpf.inference.kernels.topn import add_logs, best_columns
@@ -55,6 +55,5 @@ __all__ = [
     "tabulate",
     "transpose",
     "update_rows",
-    "weigh_columns",
     "weigh_values",
 ]

@@ -6,13 +6,16 @@ from hcpf.inference.jit import kernel
 
 
 @kernel()
-def transpose(rows, place, index, coordinate):
+def transpose(rows, place, columns):
     """Put the entries of all rows into those of the columns; ``place`` is where each begins."""
+    index, coordinate, value = columns.index, columns.coordinate, columns.value
     for u in range(len(rows.start)):
         for e in range(rows.start[u], rows.stop[u]):
             i = rows.index[e]
             index[place[i]] = u
             coordinate[place[i]] = rows.coordinate[e]
+            if len(value):
+                value[place[i]] = rows.value[e]
             place[i] += 1
 
 
@@ -35,17 +38,6 @@ def weigh_values(first, last, start, stop, index, values, weight, out):
             one += values[e] * weight[uint32(index[e])]
             e += 1
         out[u] = (one + two) + (three + four)
-
-
-@kernel()
-def weigh_columns(first, last, blocks, start, stop, index, values, weight, out):
-    """Per block of rows and column: the sum of the values, each times the weight of its row."""
-    for block in range(first, last):
-        sums = out[block]
-        for u in range(blocks[block], blocks[block + 1]):
-            factor = weight[u]
-            for e in range(start[u], stop[u]):
-                sums[uint32(index[e])] += values[e] * factor
 
 
 @kernel()

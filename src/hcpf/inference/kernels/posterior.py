@@ -19,7 +19,8 @@ from hcpf.inference.kernels.lanes import (
     store,
     store_some,
 )
-from hcpf.inference.kernels.vector import LANES, exponential, matrix
+from hcpf.inference.kernels.powers import exponential
+from hcpf.inference.kernels.vector import LANES, matrix
 
 _SHAPE_BELOW = 1e-30  # whose geometric mean is 0 in any case
 _SHAPE_ABOVE = 3e7  # whose two means agree to the last bit, and whose square float32 holds

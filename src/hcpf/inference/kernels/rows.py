@@ -8,7 +8,7 @@ from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.posterior import rescale_row, update_row
 from hcpf.inference.kernels.scalars import log_mean
 from hcpf.inference.kernels.sums import accumulate, slow_row
-from hcpf.inference.kernels.types import MULTIPLIER, Sums
+from hcpf.inference.kernels.types import COUNT, CROSS_COUNT, CUT, MULTIPLIER, VALUE_SUM, Sums
 
 f4 = np.float32
 _SPAN = 32
@@ -77,10 +77,9 @@ def _posteriors(rows, first, last, prior, sums, rates, column_sum):
     """New posteriors of some rows; adds their means to the column sums."""
     a, mean, g, activity_b = rows.a, rows.mean, rows.g, rows.activity_b
     log_scales, tilt, shifts = rows.log_scale, rows.tilt, rows.shift
-    row_count, cross_count = rows.count, rows.cross_count
+    row_count, cross_count, value_sum = rows.count, rows.cross_count, rows.value_sum
     totals, counts, slow = sums.totals, sums.counts, sums.slow
     shape, scale, step = prior.shape, prior.scale, prior.step
-    log_multiplier, multiplier = 0.0, f4(1.0)
     for u in range(first, last):
         r = u - first
         activity = prior.activity_a / activity_b[u]
@@ -88,13 +87,12 @@ def _posteriors(rows, first, last, prior, sums, rates, column_sum):
             a, mean, g, u, totals, rates, r, slow[r], shape, scale, activity, step, column_sum
         )
         activity_b[u] = prior.activity_rate + row_sum
-        row_count[u], cross_count[u] = counts[r, 0], counts[r, 2]
+        row_count[u], cross_count[u] = counts[r, COUNT], counts[r, CROSS_COUNT]
+        value_sum[u] = counts[r, VALUE_SUM]
         log_scale = 0.0 if least > _NO_UNDERFLOW else _scale_small_row(rows, u)
-        log_scales[u] = log_scale
-        if log_scale + shifts[u] != log_multiplier:  # most rows share one
-            log_multiplier = log_scale + shifts[u]
-            multiplier = _multiplier(log_multiplier)
-        tilt[u, MULTIPLIER] = multiplier
+        if log_scale != log_scales[u]:  # both are 0 as a rule
+            log_scales[u] = log_scale
+            tilt[u, MULTIPLIER] = _multiplier(log_scale + shifts[u])
 
 
 @kernel()
@@ -110,7 +108,7 @@ def update_rows(
     # Arrays are copied in loops: an assignment of slices would compile its error message, too.
     size, width = rows.a.shape[1], rows.g.shape[1]
     acc, column_sum = np.zeros(width, np.float32), np.zeros(width, np.float32)
-    span = Sums(np.empty((_SPAN, width)), np.empty((_SPAN, 3)), np.empty(_SPAN, np.bool_))
+    span = Sums(np.empty((_SPAN, width)), np.empty((_SPAN, 4)), np.empty(_SPAN, np.bool_))
     rates = np.zeros((_SPAN, width))
     for r in range(_SPAN):
         for k in range(size):
@@ -123,8 +121,8 @@ def update_rows(
                 if span.slow[r]:
                     total = span.totals[r, :size]
                     slow_row(entries, rows, cols, local, here + r, total, span.counts[r])
-                counts[block, 0] += span.counts[r, 0]
-                counts[block, 1] += span.counts[r, 1]
+                counts[block, COUNT] += span.counts[r, COUNT]
+                counts[block, CUT] += span.counts[r, CUT]
             if pattern.sign != 0.0:
                 _add_pattern(pattern, cols, here, end, base, prior.scale, rates)
             _posteriors(rows, here, end, prior, span, rates, column_sum)

@@ -6,15 +6,26 @@ import numpy as np
 
 from hcpf.inference.jit import FAST, kernel
 from hcpf.inference.kernels.count import outside
-from hcpf.inference.kernels.scalars import log_mean
-from hcpf.inference.kernels.types import CROSS, KNOWN, MULTIPLIER, TINY_DOT
+from hcpf.inference.kernels.scalars import LOG2_E, log_mean
+from hcpf.inference.kernels.types import (
+    COUNT,
+    CROSS,
+    CROSS_COUNT,
+    CUT,
+    KNOWN,
+    MULTIPLIER,
+    TINY_DOT,
+    VALUE_SUM,
+    WEIGHT,
+)
 from hcpf.inference.kernels.vector import (
     add_four,
+    add_products,
+    add_weighed,
     dot_four,
     fetch_four,
     mean_four,
     move_row,
-    sum_four,
     take_four,
     weigh_four,
 )
@@ -82,11 +93,21 @@ def slow_row(entries, rows, cols, local, u, total, count):
         i = entries.index[e]
         log_rate = log_rate_of(rows, cols, u, i, shares) + element_shift(rows, cols, local, u, i)
         mean, _, cut = outside(local, log_rate, entries.coordinate[e])
-        count[0] += mean
-        count[1] += cut
-        count[2] += mean * cols.tilt[i, CROSS]
+        count[COUNT] += mean
+        count[CUT] += cut
+        count[CROSS_COUNT] += mean * cols.tilt[i, CROSS]
+        if len(entries.value):
+            count[VALUE_SUM] += entries.value[e] * cols.tilt.view(np.float64)[i, WEIGHT]
         for k in range(len(shares)):
             total[k] += mean * shares[k]
+
+
+@kernel(forceinline=True)
+def _take_sum(sums, row):
+    """The sum of four sums, which are then 0."""
+    total = (sums[row, 0] + sums[row, 1]) + (sums[row, 2] + sums[row, 3])
+    sums[row, 0], sums[row, 1], sums[row, 2], sums[row, 3] = 0.0, 0.0, 0.0, 0.0
+    return total
 
 
 @kernel()
@@ -114,14 +135,17 @@ def accumulate(entries, rows, cols, local, first, last, acc, sums):
     g, h, row_tilt, tilt = rows.g, cols.g, rows.tilt, cols.tilt
     mode, code, low, high = local.mode, local.first_code, local.x_low, local.x_high
     segments, table = local.mean_table.shape[1], local.mean_table.reshape(-1)
-    cross_factor, is_crossed = f4(local.cross), local.cross != 0.0
+    cross_factor, is_crossed = f4(LOG2_E * local.cross), local.cross != 0.0
+    value, value_weights = entries.value, tilt.view(np.float64)
+    is_weighed = len(value) > 0
+    fours = np.zeros((4, 4))
     totals, counts, slow = sums.totals, sums.counts, sums.slow
     ahead = index if len(index) >= 4 else np.zeros(4, index.dtype)
     end = len(ahead)
     for u in range(first, last):
         row_scale, row_cross = row_tilt[u, MULTIPLIER], cross_factor * row_tilt[u, CROSS]
         e, stop, r = starts[u], stops[u], u - first
-        pending, count, cross_count, is_fast, is_first = 0, 0.0, 0.0, True, True
+        pending, is_fast, is_first = 0, True, True
         while e < stop:
             # A group of fewer than four repeats the last entry, with weight 0.
             places = _four_from(e, stop - 1)
@@ -137,9 +161,11 @@ def accumulate(entries, rows, cols, local, first, last, acc, sums):
             )  # fmt: skip
             means, weights, holds = weigh_four(means, dots, stop - e)
             is_fast &= holds
-            count += sum_four(means, _ONES)
+            add_products(fours, COUNT, means, _ONES)
             if is_crossed:
-                cross_count += sum_four(means, crosses)
+                add_products(fours, CROSS_COUNT, means, crosses)
+            if is_weighed:
+                add_weighed(fours, VALUE_SUM, value, e, stop - e, value_weights, here)
             add_four(acc, h, here, weights)
             e += 4
             pending += 4
@@ -147,4 +173,6 @@ def accumulate(entries, rows, cols, local, first, last, acc, sums):
                 move_row(acc, totals, r, is_first)
                 pending, is_first = 0, False
         move_row(acc, totals, r, is_first)
-        counts[r, 0], counts[r, 1], counts[r, 2], slow[r] = count, 0.0, cross_count, not is_fast
+        for column in (COUNT, CUT, CROSS_COUNT, VALUE_SUM):
+            counts[r, column] = _take_sum(fours, column)
+        slow[r] = not is_fast

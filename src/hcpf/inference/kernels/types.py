@@ -11,8 +11,12 @@ TINY_DOT = np.float32(1e-26)
 """A scaled dot product below this may have lost what underflowed, and is redone in logarithms."""
 
 
-MULTIPLIER, CROSS = 0, 1
-"""Columns of ``Factors.tilt``."""
+MULTIPLIER, CROSS, WEIGHT = 0, 1, 1
+"""Columns of ``Factors.tilt``, the last one as float64: four columns of float32 in all."""
+
+COUNT, CUT, CROSS_COUNT, VALUE_SUM = 0, 1, 2, 3
+"""Columns of ``Sums.counts``: sums of E[n], of entries whose series was cut short, of E[n] x_i, and
+of y_ui weight_i."""
 
 NEGLIGIBLE = -34.0
 """Log of a term of a sum over n, relative to the largest, that no longer counts."""
@@ -25,6 +29,7 @@ class Entries(NamedTuple):
     stop: np.ndarray
     index: np.ndarray
     coordinate: np.ndarray
+    value: np.ndarray  # float32, in units of ``Values.unit``; empty where no theta weighs values
 
 
 class Factors(NamedTuple):
@@ -38,7 +43,8 @@ class Factors(NamedTuple):
     activity_b: np.ndarray  # b^r_u
     count: np.ndarray  # sum of E[n] over the row's entries, from the last half-step
     cross_count: np.ndarray  # sum of E[n] x_i over the row's entries
-    tilt: np.ndarray  # multiplier and x_u side by side, float32: entries read both, in no order
+    value_sum: np.ndarray  # sum of y_ui weight_i over the row's entries, where there are values
+    tilt: np.ndarray  # multiplier and x_u, float32, and weight: entries read them in no order
 
     @property
     def multiplier(self) -> np.ndarray:
@@ -49,6 +55,11 @@ class Factors(NamedTuple):
     def cross(self) -> np.ndarray:
         """x_u: a pair adds local.cross x_u x_i to its log rate."""
         return self.tilt[:, CROSS]
+
+    @property
+    def weight(self) -> np.ndarray:
+        """What a value counts with for theta of the other side."""
+        return self.tilt.view(np.float64)[:, WEIGHT]
 
 
 class Local(NamedTuple):
@@ -93,5 +104,5 @@ class Sums(NamedTuple):
     """What the entries of each row add up to."""
 
     totals: np.ndarray  # sum of E[n] / dot times the other side's g, float64, as wide as that
-    counts: np.ndarray  # sums of E[n], of entries whose series was cut short, and of E[n] x_i
+    counts: np.ndarray  # columns COUNT, CUT, CROSS_COUNT and VALUE_SUM
     slow: np.ndarray  # whether some entry could not be summed so

@@ -21,23 +21,19 @@ from hcpf.inference.kernels.lanes import (
     INT64,
     Lanes,
     load,
+    load_some,
     numbered,
     pack,
     splat,
     store,
 )
-from hcpf.inference.kernels.scalars import LOG2_E
+from hcpf.inference.kernels.powers import power_of_two
 from hcpf.inference.kernels.types import GRID, KNOWN, SHIFT, TINY_DOT
 
 LANES = 16
 """float32 values in a vector, and in a cache line."""
 
-_LOG_2_HIGH, _LOG_2_LOW = 0.693359375, -2.12194440e-4
-# log 2 in two parts: products with the first, which has few digits, are exact.
-_EXP_SERIES = (
-    1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-    5.0000001201e-1, 1.0, 1.0,
-)  # fmt: skip
+_MOST_POWER = 115.0  # of two that a rate is multiplied with, either way
 _FIRST_CACHE, _SECOND_CACHE = 3, 2  # as LLVM's prefetch numbers them
 _QUAD = ir.VectorType(FLOAT, 4)
 _ROWS, FOUR = types.UniTuple(types.intp, 4), types.UniTuple(types.float32, 4)
@@ -153,14 +149,46 @@ def take_four(typing_context, values, places):
 
 
 @intrinsic
-def sum_four(typing_context, values, factors):
-    """Sum of four values, each times a factor."""
+def add_products(typing_context, sums, row, values, factors):
+    """Add four values, each times a factor, to a row of four sums in float64.
+
+    One sum would have to wait for all four lanes, and then for the sum before.
+    """
 
     def generate(context, builder, signature, arguments):
-        values, factors = _from_tuple(builder, arguments[0]), _from_tuple(builder, arguments[1])
-        return (values * factors).sum()
+        _, at_sums = matrix(context, builder, signature.args[0], arguments[0])
+        values, factors = (_from_tuple(builder, four) for four in arguments[2:])
+        _add_to(builder, at_sums(arguments[1]), (values * factors).to(DOUBLE))
+        return context.get_dummy_value()
 
-    return types.float32(FOUR, FOUR), generate
+    return types.void(sums, types.intp, FOUR, FOUR), generate
+
+
+@intrinsic
+def add_weighed(typing_context, sums, row, values, e, left, weights, rows):
+    """Add the first ``left`` of the four values from e on, each weighed, to a row of four sums.
+
+    The weight of a value is the second number in the row of ``weights`` that goes with it.
+    """
+
+    def generate(context, builder, signature, arguments):
+        _, at_sums = matrix(context, builder, signature.args[0], arguments[0])
+        data = context.make_array(signature.args[2])(context, builder, arguments[2]).data
+        _, at_weights = matrix(context, builder, signature.args[5], arguments[5])
+        counts = numbered(builder, 4).to(INT64) < arguments[4]
+        nothing = Lanes(builder, ir.Constant(_QUAD, [0.0] * 4))
+        here = load_some(builder, builder.gep(data, [arguments[3]]), counts, nothing)
+        places = [at_weights(i) for i in cgutils.unpack_tuple(builder, arguments[6], 4)]
+        weights = [builder.load(builder.gep(place, [INT64(1)])) for place in places]
+        _add_to(builder, at_sums(arguments[1]), here.to(DOUBLE) * pack(builder, weights))
+        return context.get_dummy_value()
+
+    number = types.intp
+    return types.void(sums, number, values, number, number, weights, _ROWS), generate
+
+
+def _add_to(builder: Any, place: Any, lanes: Lanes) -> None:
+    store(load(builder, place, DOUBLE, 4) + lanes, place)
 
 
 @intrinsic
@@ -202,7 +230,7 @@ def mean_four(
 ):  # fmt: skip
     """E[n] of four entries at their dot products, or -1 where the table does not hold it.
 
-    The rates are dot row_scale scale_i exp(row_cross cross_i), where ``tilt`` has the scale and
+    The rates are dot row_scale scale_i 2^(row_cross cross_i), where ``tilt`` has the scale and
     cross of each row. Returns cross_i, too.
     """
 
@@ -225,8 +253,8 @@ def mean_four(
             with builder.if_then(builder.fcmp_unordered("!=", row_cross, FLOAT(0.0))):
                 # What float32 might not hold is infinite, so that the row is redone slowly.
                 t = cross * row_cross
-                tilted = x * exponential(t.at_least(-87.0).at_most(80.0))
-                builder.store(tilted.where(t < 80.0, np.inf).value, rates)
+                holds = (t > -_MOST_POWER) & (t < _MOST_POWER)
+                builder.store((x * power_of_two(t)).where(holds, np.inf).value, rates)
             x = Lanes(builder, builder.load(rates))
             builder.store(_from_table(builder, *arguments[:5], table, x, y).value, mean)
         parts = [_as_tuple(context, Lanes(builder, builder.load(v))) for v in (mean, crosses)]
@@ -254,16 +282,6 @@ def weigh_four(typing_context, means, dots, left):
         return context.make_tuple(builder, signature.return_type, parts)
 
     return types.Tuple((FOUR, FOUR, types.boolean))(FOUR, FOUR, types.intp), generate
-
-
-def exponential(x: Lanes) -> Lanes:
-    """Exponentials of float32 from -87 to 88: 2^n e^r with r within log(2)/2 of 0."""
-    n = (x * LOG2_E + 0.5).floor()
-    r = x - n * _LOG_2_HIGH - n * _LOG_2_LOW
-    series = r * _EXP_SERIES[0] + _EXP_SERIES[1]
-    for coefficient in _EXP_SERIES[2:]:
-        series = series * r + coefficient
-    return series * ((n.to(INT32) + 127) << 23).bits_as(FLOAT)
 
 
 def matrix(context: Any, builder: Any, kind: Any, value: Any) -> Any:
