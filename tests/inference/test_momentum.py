@@ -5,8 +5,9 @@ import pytest
 
 import hcpf
 from hcpf import HCPF
-from hcpf.elements import Binomial, Degenerate, Gamma, Normal
+from hcpf.elements import Binomial, Degenerate, Gamma, InverseGaussian, Normal
 from hcpf.inference import kernels
+from hcpf.inference.cavi import cavi_step
 from hcpf.inference.momentum import push, restart
 from hcpf.inference.problem import make_problem
 from hcpf.inference.state import initial_state
@@ -59,16 +60,19 @@ def test_rows_that_are_scaled_stay_where_they_are():
 
 
 @pytest.mark.parametrize(
-    ("element", "train_on"),
+    ("element", "train_on", "density"),
     [
-        (Degenerate(), "full"), (Gamma(2.0, 0.5), "full"), (Binomial(5, 0.6), "full"),
-        (Gamma(2.0, 0.5, per="both"), "full"), (Normal(3.0, 1.0), "observed"),
+        (Degenerate(), "full", 0.2), (Gamma(2.0, 0.5), "full", 0.2),
+        (Binomial(5, 0.6), "full", 0.2), (Gamma(2.0, 0.5, per="both"), "full", 0.2),
+        (Normal(3.0, 1.0), "observed", 0.2),
+        (Gamma(2.0, 0.5, per="user"), "full", 0.9),
+        (InverseGaussian(2.0, 3.0, per="both"), "full", 0.9),
     ],
     ids=repr,
 )  # fmt: skip
-def test_the_bound_is_higher_after_as_many_passes(element, train_on):
+def test_the_bound_is_higher_after_as_many_passes(element, train_on, density):
     data = hcpf.simulate(
-        150, 80, n_components=6, density=0.2, element=element.varying(None), random_state=3
+        150, 80, n_components=6, density=density, element=element.varying(None), random_state=3
     ).interactions
     bounds = {}
     for solver in ("auto", "cavi"):
@@ -81,34 +85,97 @@ def test_the_bound_is_higher_after_as_many_passes(element, train_on):
     assert bounds["auto"] > bounds["cavi"]
 
 
-def some_state(train_on="full"):
-    data = hcpf.simulate(60, 40, n_components=3, density=0.2, random_state=1)
-    problem = make_problem(data.interactions.matrix, Normal(1.0, 1.0), train_on=train_on)
-    return initial_state(problem, Priors.matched(0.2, 4), 4, np.random.default_rng(0))
+def some_state(train_on="full", density=0.2, element=None):
+    element = Normal(1.0, 1.0) if element is None else element
+    data = hcpf.simulate(
+        60, 40, n_components=3, density=density, element=element.varying(None), random_state=1
+    )
+    problem = make_problem(data.interactions.matrix, element, train_on=train_on)
+    return initial_state(problem, Priors.matched(0.2, 4), 4, np.random.default_rng(0)), problem
 
 
 def test_the_first_push_only_remembers_and_a_restart_forgets():
-    state = some_state()
+    state, problem = some_state()
     start = state.users.g.copy()
-    push(state, observed=False)
+    push(state, problem)
     np.testing.assert_array_equal(state.users.g, start)
     state.users.g[:] *= 1.1
-    push(state, observed=False)  # of age 0: no share of the move yet
+    push(state, problem)  # of age 0: no share of the move yet
     np.testing.assert_allclose(state.users.g, 1.1 * start, rtol=1e-6)
     state.users.g[:] *= 1.1
-    push(state, observed=False)
+    push(state, problem)
     assert np.all(state.users.g[:, :4] > 1.21 * start[:, :4])
     restart(state)
     assert not state.extras
 
 
 def test_on_observed_entries_the_means_of_the_items_move_along():
-    state = some_state("observed")
+    state, problem = some_state("observed")
     for _ in range(2):
-        push(state, observed=True)
+        push(state, problem)
     mean = state.items.mean.copy()
     state.items.g[:] *= 1.2
     g = state.items.g.copy()
-    push(state, observed=True)
+    push(state, problem)
     np.testing.assert_allclose(state.items.mean / mean, state.items.g[:, :4] / g[:, :4], rtol=1e-5)
     assert np.all(state.items.mean > mean)
+
+
+def grow(state, users, times):
+    """Multiply what the entries of one side say of nu."""
+    groups = state.varying.side(users)
+    nu = groups.nu - groups.nu0
+    state.varying.put(users, groups.observing(groups.chi - groups.chi0, times * nu))
+
+
+@pytest.mark.parametrize("users", [True, False])
+def test_theta_moves_along_where_most_pairs_are_observed(users):
+    state, problem = some_state(density=0.9, element=Gamma(2.0, 0.5, per="both"))
+    cavi_step(state, problem, Priors.matched(0.9, 4))
+    factors = state.users if users else state.items
+    for _ in range(2):
+        push(state, problem)
+        grow(state, users, 1.1)
+    groups, shift = state.varying.side(users), factors.shift.copy()
+    push(state, problem)
+    moved = state.varying.side(users)
+    before, after = groups.nu - groups.nu0, moved.nu - moved.nu0
+    part = 1.0 / 4.0  # of age 1
+    np.testing.assert_allclose(after, before * 1.1**part, rtol=1e-3)
+    np.testing.assert_allclose(moved.chi, groups.chi)
+    assert np.all(factors.shift > shift)  # more elements in a value: each of them is smaller
+    restart(state)
+    assert not state.extras
+
+
+@pytest.mark.parametrize(
+    ("train_on", "density", "element"),
+    [
+        ("full", 0.2, Gamma(2.0, 0.5, per="both")),
+        ("observed", 0.9, Gamma(2.0, 0.5, per="both")),
+        ("full", 0.9, Gamma(2.0, 0.5, per="user", once=True)),
+    ],
+)
+def test_theta_stays_where_rows_have_few_entries_or_n_no_part_in_it(train_on, density, element):
+    state, problem = some_state(train_on, density, element)
+    for _ in range(3):
+        push(state, problem)
+        grow(state, True, 1.1)
+    groups = state.varying.users
+    push(state, problem)
+    assert state.varying.users is groups
+
+
+def test_theta_never_leaves_its_range():
+    state, problem = some_state(density=0.9, element=Binomial(5, 0.6, per="item"))
+    for _ in range(2):
+        push(state, problem)
+        groups = state.varying.items
+        # closer and closer to a probability of 1, and on the next move beyond it
+        state.varying.put(False, groups.observing(groups.chi, groups.chi * 1.02))
+    groups = state.varying.items
+    state.extras["momentum_item_theta"][1] *= 2.0
+    push(state, problem)
+    moved = state.varying.items
+    assert np.all(moved.chi < moved.nu)
+    np.testing.assert_array_equal(moved.nu, groups.nu)

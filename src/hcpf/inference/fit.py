@@ -37,7 +37,7 @@ Remake = Callable[[Element, FloatArray | None], Problem]
 _LOOKED_AT = 1 << 22  # entries at once
 _SAMPLE = 1 << 17  # entries that tell whether rates have left the table
 _LARGEST_DRIFT = 3.0  # of the log rates from where the tables were made
-_DISPERSION_AT = frozenset({3, 10, 30})  # passes after which the dispersion is re-estimated
+_DISPERSION_AT = frozenset({3, 10, 30, 60, 100, 200})  # passes after which it is estimated anew
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _one_pass(run: Run, options: FitOptions) -> None:
         entry_pass(state, problem, priors, options.entry, run.rng, fit_prior=fit_prior)
     else:
         if options.solver == "auto":
-            push(state, observed=problem.train_on == "observed")
+            push(state, problem)
         cavi_step(state, problem, priors, fit_prior=fit_prior)
     state.iteration += 1
     if options.learn_element:

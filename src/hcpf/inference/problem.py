@@ -129,9 +129,21 @@ class Problem:
     """Row r of the problem is user order[r] of the data; None where nothing was reordered."""
 
     @property
+    def is_dense(self) -> bool:
+        """Whether most pairs that take part are observed; never where only observed ones do."""
+        excluded = len(self.users.pattern.index) if self.users.pattern.sign < 0 else 0
+        shape = self.users.size, self.items.size
+        return self.train_on != "observed" and mostly_observed(self.n_observed, shape, excluded)
+
+    @property
     def tables(self) -> Local:
         """The kernels' tables of the local step."""
         return self.local.local
+
+
+def mostly_observed(n_observed: int, shape: tuple[int, int], n_excluded: int) -> bool:
+    """Whether more than half of the pairs that are not excluded are observed."""
+    return n_observed > 0.5 * (float(shape[0]) * shape[1] - n_excluded)
 
 
 def make_problem(

@@ -23,6 +23,7 @@ from hcpf.elements import (
 )
 from hcpf.elements.base import VARYING
 from hcpf.errors import EstimationError, InputError, ParameterError
+from hcpf.inference.problem import mostly_observed
 from hcpf.priors import FACTOR_SHAPE, Priors, expected_count
 
 logger = logging.getLogger("hcpf")
@@ -34,7 +35,7 @@ MOST_OBSERVED_COUNT = 30.0
 OBSERVED_SHAPES = 30.0
 """Of priors="auto" on observed entries only: the sum of the shapes of a row's factors."""
 
-TEMPERING_SCALE, DENSE = 8.0, 0.5
+TEMPERING_SCALE = 8.0
 MOST_TEMPERING, MOST_TEMPERING_OF_SEVERAL = 4.0, 8.0
 """Of tempering="auto": what ``usual_tempering`` gives at most, to a single fit and to several."""
 
@@ -232,8 +233,7 @@ def check_tempering(value: Any) -> str | float:
 
 def is_dense(matrix: Csr, excluded: Csr | None = None) -> bool:
     """Whether most pairs are observed, of those that are not excluded."""
-    out = 0 if excluded is None else excluded.nnz
-    return matrix.nnz > DENSE * (float(matrix.shape[0]) * matrix.shape[1] - out)
+    return mostly_observed(matrix.nnz, matrix.shape, 0 if excluded is None else excluded.nnz)
 
 
 def usual_tempering(
