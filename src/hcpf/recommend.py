@@ -122,7 +122,7 @@ class Recommending(Predicting):
             return rate_of
         element, n_items = self.element_, len(self.items_)
         combined, everything = Combined(self.posteriors_), np.arange(n_items)
-        if element.once and by == "response" and element.per != "item":
+        if element.once and by == "response" and element.per not in ("item", "both"):
             return rate_of  # the same response for all items of a user: those that are likely
         if element.per is None:
             # With one element for all pairs every criterion grows with the rate, or falls with it.

@@ -50,7 +50,7 @@ def test_compare_money(run, run_json, sales):
     elements = ("normal", "gamma", "inverse_gaussian")
     varying = {f"{name} per {per}" for name in elements for per in ("user", "item", "both")}
     once = {f"{name} once" for name in ("gamma", "inverse_gaussian")}  # the likeliest two
-    once |= {f"{name} per {per}" for name in once for per in ("user", "item")}
+    once |= {f"{name} per {per}" for name in once for per in ("user", "item", "both")}
     assert names == {*elements, *varying, *once, "binary HPF", "popularity"}
     best = max(found["models"], key=lambda one: one["log_likelihood"])
     assert found["verdict"]["winner"] == best["name"]
@@ -155,7 +155,7 @@ def test_ctrl_c_shows_what_is_done(run, sales, monkeypatch):
     monkeypatch.setattr(compare, "enter", enter)
     result = run(["compare", str(sales), *map(str, QUICK), "--only", "gamma"])
     assert result.exit_code == 130
-    assert "8 of 9 models" in result.stderr
+    assert "9 of 10 models" in result.stderr
     assert "binary HPF" in result.stdout
 
 

@@ -92,5 +92,5 @@ def test_one_element_for_each_value(run, run_json, fails, sales, tmp_path):
     assert found["element"]["once"] is True
     assert "once for each observed pair" in run(["info", str(model)]).stdout
     assert "--once needs an --element" in fails("fit", sales, "-o", tmp_path / "x", "--once")
-    problem = fails("evaluate", sales, "-e", "gamma", "--once", "--per", "both", *options)
-    assert "not by both" in problem
+    problem = fails("evaluate", sales, "-e", "binomial", "--once", "--per", "both", *options)
+    assert "not by both at once" in problem

@@ -5,7 +5,15 @@ import pytest
 from scipy import sparse, stats
 
 from hcpf import HCPF, CompoundPoisson
-from hcpf.elements import Binomial, Degenerate, Gamma, Geometric, Normal, Poisson
+from hcpf.elements import (
+    Binomial,
+    Degenerate,
+    Gamma,
+    Geometric,
+    InverseGaussian,
+    Normal,
+    Poisson,
+)
 from hcpf.errors import ParameterError, SupportError
 from hcpf.inference.cavi import cavi_step
 from hcpf.inference.elbo import elbo
@@ -17,9 +25,12 @@ from inference.worlds import (
     ELEMENTS,
     PRIORS,
     VARYING,
+    as_matrix,
     as_production,
     assert_same_point,
     draw_model,
+    excluded_matrix,
+    quick,
 )
 
 
@@ -28,7 +39,7 @@ def once(element):
 
 
 SHARED = [once(element) for element in ELEMENTS]
-EACH = SHARED + [once(element) for element in VARYING if element.per != "both"]
+EACH = SHARED + [once(element) for element in VARYING]
 each_way = pytest.mark.parametrize("element", EACH, ids=lambda e: f"{e.name}-{e.per}")
 
 
@@ -68,6 +79,20 @@ def test_the_bound_never_falls_and_follows_the_element(element):
             assert after >= before - 1e-6 * abs(before)
         assert after == pytest.approx(dense.bound(model), rel=1e-5)
         before = after
+
+
+@pytest.mark.parametrize(
+    "element", [one for one in EACH if one.per is not None], ids=lambda e: f"{e.name}-{e.per}"
+)
+def test_the_bound_of_whole_fits_never_falls(element):
+    model = draw_model(element, excluded=0.15)
+    fitted = quick(
+        element=type(element)(per=element.per, once=True), max_iter=12, check_every=1, tempering=1.5
+    ).fit(as_matrix(model), exclude=excluded_matrix(model))
+    bounds = np.array([check.elbo for check in fitted.history_])
+    rounding = 1e-6 if element.conjugate.exact else 1e-3
+    assert np.all(np.diff(bounds) >= -rounding * np.abs(bounds[1:]))
+    assert bounds[-1] > bounds[0]
 
 
 def dense_ratings(n_users=120, n_items=90, seed=0):
@@ -144,7 +169,6 @@ def test_a_model_goes_on_as_it_is(tmp_path):
 @pytest.mark.parametrize(
     ("make", "error", "says"),
     [
-        (lambda m: Poisson(per="both", once=True), ParameterError, "not by both"),
         (lambda m: Poisson(once="yes"), ParameterError, "True or False"),
         (lambda m: fitted(m, element=Binomial(3, 0.5, once=True)), SupportError, "single one"),
         (
@@ -203,6 +227,34 @@ def test_the_compound_distribution_of_one_element(element):
     assert np.all(low <= element.mean)
     drawn = pair.sample(20_000, rng=np.random.default_rng(0))
     np.testing.assert_allclose(drawn.mean(axis=0), pair.mean, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    "element",
+    [Normal(8.0, 0.5), Gamma(8.0, 1.0), InverseGaussian(20.0, 300.0), Poisson(20.0)],
+    ids=lambda element: element.name,
+)
+def test_both_sides_have_a_usual_rating_of_their_own(element, tmp_path):
+    rng, kind = np.random.default_rng(4), type(element)
+    generous, good = rng.normal(0.0, 0.3, (90, 1)), rng.normal(0.0, 0.4, 60)
+    mean = 8.0 + 2.0 * (generous + good) if kind is Normal else 20.0 * np.exp(generous + good)
+    drawn = np.maximum(element.with_mean(mean).sample(np.ones(mean.shape), rng), 1.0)
+    matrix = sparse.csr_array(np.where(rng.random(mean.shape) < 0.4, drawn, 0.0))
+    model = fitted(matrix, element=kind(per="both", once=True), max_iter=40)
+    users, items = (x.ravel() for x in np.indices(matrix.shape))
+    predicted = model.predict(users, items).reshape(mean.shape)
+    assert np.sqrt(np.mean((predicted - mean) ** 2)) < 0.4 * np.std(mean)
+    model.save(tmp_path / "model")
+    again = HCPF.load(tmp_path / "model")
+    assert again.element_ == model.element_
+    np.testing.assert_array_equal(again.predict(users[:9], items[:9]), predicted.ravel()[:9])
+    # Ranked by response, the items come in the order of what is usual for them.
+    best = model.recommend([3], n=60, by="response", exclude_seen=False)
+    assert np.all(np.diff(best.response) <= 1e-5 * np.abs(best.response[1:]))
+    assert stats.spearmanr(mean[3, best.item], -np.arange(60)).statistic > 0.8
+    # A new user who gives twice as much is expected to go on so.
+    new = model.fold_in(sparse.csr_array(2.0 * matrix[[3]].toarray()))
+    assert new.predict([0], [5])[0] > 1.3 * model.predict([3], [5])[0]
 
 
 def test_usual_values_are_those_of_one_element():

@@ -204,10 +204,6 @@ class Element(_Varying, ABC):
                 f"{kind.__name__} can vary by user or by item, but not by both at once; gamma, "
                 "inverse Gaussian, Poisson and normal can."
             )
-        if per == "both" and self.once:
-            raise ParameterError(
-                f"{kind.__name__}: with once=True theta can vary by user or by item, not by both."
-            )
 
     @classmethod
     def _refuse_unknown(cls, names: Iterable[str]) -> None:

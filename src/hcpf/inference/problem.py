@@ -77,6 +77,14 @@ class Values:
         start, stop = self._ends
         return stop - start if users else self._item_count
 
+    def sum_of_products(self, users: FloatArray, items: FloatArray) -> float:
+        """Sum over the entries of a number of the user (a row of the problem) times the item's."""
+        start, stop = self._ends
+        rows, columns = (np.asarray(x[:, None], dtype=np.float32) for x in (users, items))
+        sums, blocks = np.zeros(1), np.array([0, len(start)])
+        kernels.pattern_rate(0, 1, start, stop, self._arrays[0], rows, columns, blocks, sums)
+        return float(sums[0])
+
     @cached_property
     def _item_count(self) -> NDArray[np.int64]:
         return np.bincount(self._arrays[0], minlength=self.matrix.shape[1])
@@ -173,8 +181,9 @@ def make_problem(
         patterns = _pattern(excluded, -1.0), _pattern(_transposed(excluded, matrix.shape[1]), -1.0)
     else:
         patterns = _no_pattern(matrix.shape[0]), _no_pattern(matrix.shape[1])
-    cross = 0.0 if sharing is None else -float(element.kappa) * sharing.sign
-    step = replace(step, local=step.local._replace(cross=cross))
+    # Where a value is one element, theta has no part in the rates.
+    cross = 0.0 if sharing is None or element.once else -float(element.kappa) * sharing.sign
+    step = replace(step, local=step.local._replace(cross=cross, once=element.once))
     return Problem(
         users=Side(users, patterns[0], row_blocks(users)),
         items=Side(items, patterns[1], row_blocks(items)),

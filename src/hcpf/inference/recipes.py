@@ -147,8 +147,7 @@ def ways_to_vary(element: Element) -> list[str]:
     """How theta of an element can vary."""
     if element.conjugate is None:
         return []
-    by_both = element.conjugate.sharing is not None and not element.once
-    return [per for per in VARYING if per != "both" or by_both]
+    return [per for per in VARYING if per != "both" or element.conjugate.sharing is not None]
 
 
 def likeliest_element(values: FloatArray) -> Element:

@@ -58,11 +58,12 @@ class Varying:
     ) -> None:
         """Set shift, cross and weight of one side's rows; the tables' slope is not taken off."""
         groups = self.side(users)
-        if groups is None or element.once:
-            factors.shift[rows] = 0.0
+        factors.shift[rows] = 0.0
+        if groups is None:
             return
         part = _part(self.conjugate, self.sharing, groups.chi[rows], groups.nu[rows])
-        factors.shift[rows] = -float(element.kappa) * part.psi
+        if not element.once:
+            factors.shift[rows] = -float(element.kappa) * part.psi
         if part.cross is not None:
             factors.cross[rows] = part.cross
         if part.weight is not None:
@@ -127,13 +128,7 @@ class Varying:
 
         Less kappa E[Psi(theta)], too, where that is no matter of n.
         """
-        total = 0.0
-        if element.once:
-            users = self.users is not None
-            groups = self.users or self.items
-            assert groups is not None
-            psi = self.conjugate.moments(groups.chi, groups.nu)[1]
-            total -= float(element.kappa) * float(psi @ values.count(users))
+        total = -float(element.kappa) * self._sum_of_psi(values) if element.once else 0.0
         weight = None
         if self.items is not None:
             weight = _part(self.conjugate, self.sharing, self.items.chi, self.items.nu).weight
@@ -146,6 +141,21 @@ class Varying:
                 theta = self.conjugate.moments(self.items.chi, self.items.nu)[0]
                 total += float(theta @ values.by_item())
             total -= self.items.divergence(self.conjugate)
+        return total
+
+    def _sum_of_psi(self, values: Values) -> float:
+        """Sum of E[Psi(theta)] over the entries, each counted once."""
+        total, crosses = 0.0, list[FloatArray]()
+        for users in (True, False):
+            groups = self.side(users)
+            if groups is None:
+                continue
+            part = _part(self.conjugate, self.sharing, groups.chi, groups.nu)
+            total += float(part.psi @ values.count(users))
+            if part.cross is not None:
+                crosses.append(part.cross)
+        if self.sharing is not None and len(crosses) == 2:
+            total += self.sharing.sign * values.sum_of_products(*crosses)
         return total
 
     def population(self, element: Element) -> Element:
@@ -295,7 +305,8 @@ def first_varying(problem: Problem, users: Factors, items: Factors) -> Varying |
     strength = _FIRST_STRENGTH * kappa
     first = Groups.at_prior(0, mean / kappa * strength, strength)
     n_users, n_items = problem.users.size, problem.items.size
-    elements = problem.sum_of_values / (problem.n_observed * mean) if mean > 0 else 1.0
+    is_sum = mean > 0 and not element.once
+    elements = problem.sum_of_values / (problem.n_observed * mean) if is_sum else 1.0
     per_entry = float(np.clip(elements, 1.0, _MOST_ELEMENTS))
     users.count[:], items.count[:] = (per_entry * s.degrees for s in (problem.users, problem.items))
     if element.per != "both":

@@ -95,7 +95,7 @@ def slow_row(entries, rows, cols, local, u, total, count):
         mean, _, cut = outside(local, log_rate, entries.coordinate[e])
         count[COUNT] += mean
         count[CUT] += cut
-        count[CROSS_COUNT] += mean * cols.tilt[i, CROSS]
+        count[CROSS_COUNT] += (1.0 if local.once else mean) * cols.tilt[i, CROSS]
         if len(entries.value):
             count[VALUE_SUM] += entries.value[e] * cols.tilt.view(np.float64)[i, WEIGHT]
         for k in range(len(shares)):
@@ -108,6 +108,12 @@ def _take_sum(sums, row):
     total = (sums[row, 0] + sums[row, 1]) + (sums[row, 2] + sums[row, 3])
     sums[row, 0], sums[row, 1], sums[row, 2], sums[row, 3] = 0.0, 0.0, 0.0, 0.0
     return total
+
+
+@kernel(forceinline=True)
+def _ones_before(left):
+    """1 for the first ``left`` of four, otherwise 0."""
+    return f4(left > 0), f4(left > 1), f4(left > 2), f4(left > 3)
 
 
 @kernel()
@@ -135,7 +141,8 @@ def accumulate(entries, rows, cols, local, first, last, acc, sums):
     g, h, row_tilt, tilt = rows.g, cols.g, rows.tilt, cols.tilt
     mode, code, low, high = local.mode, local.first_code, local.x_low, local.x_high
     segments, table = local.mean_table.shape[1], local.mean_table.reshape(-1)
-    cross_factor, is_crossed = f4(LOG2_E * local.cross), local.cross != 0.0
+    cross_factor, is_once = f4(LOG2_E * local.cross), local.once
+    is_crossed = is_once or local.cross != 0.0
     value, value_weights = entries.value, tilt.view(np.float64)
     is_weighed = len(value) > 0
     fours = np.zeros((4, 4))
@@ -163,7 +170,8 @@ def accumulate(entries, rows, cols, local, first, last, acc, sums):
             is_fast &= holds
             add_products(fours, COUNT, means, _ONES)
             if is_crossed:
-                add_products(fours, CROSS_COUNT, means, crosses)
+                theta_counts = _ones_before(stop - e) if is_once else means
+                add_products(fours, CROSS_COUNT, theta_counts, crosses)
             if is_weighed:
                 add_weighed(fours, VALUE_SUM, value, e, stop - e, value_weights, here)
             add_four(acc, h, here, weights)

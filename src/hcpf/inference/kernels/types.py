@@ -42,7 +42,7 @@ class Factors(NamedTuple):
     shift: np.ndarray  # what the element adds to the log rate in this row (float64)
     activity_b: np.ndarray  # b^r_u
     count: np.ndarray  # sum of E[n] over the row's entries, from the last half-step
-    cross_count: np.ndarray  # sum of E[n] x_i over the row's entries
+    cross_count: np.ndarray  # sum of E[n] x_i over the row's entries; of x_i with ``Local.once``
     value_sum: np.ndarray  # sum of y_ui weight_i over the row's entries, where there are values
     tilt: np.ndarray  # multiplier and x_u, float32, and weight: entries read them in no order
 
@@ -79,6 +79,7 @@ class Local(NamedTuple):
     places: np.ndarray  # GRID: log |g| of the table's rows; DIRECT: g of the distinct values
     sign: float  # GRID: sign of g
     cross: float = 0.0  # factor of x_u x_i in the log rate; 0 where no element varies by both
+    once: bool = False  # whether the value has no part in n, and is one element for theta
 
 
 class Prior(NamedTuple):
