@@ -24,6 +24,7 @@ OURS = {
     "binomial by item, all pairs": {"element": Binomial(per="item")},
     "binomial once by item, all pairs": {"element": Binomial(per="item", once=True)},
     "normal by both, all pairs": {"element": Normal(per="both")},
+    "normal once by both, all pairs": {"element": Normal(per="both", once=True)},
     "normal by both, observed entries only": {
         "element": Normal(per="both"), "train_on": "observed", "n_components": 10,
     },

@@ -33,9 +33,10 @@ def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
         for per in MODES:
             if per == "both" and (kind.conjugate is None or kind.conjugate.sharing is None):
                 continue
-            row = fit(kind(per=per), parts, args)
+            row = fit(kind(per=per, once=args.once), parts, args)
             shared = shared or row
-            row |= {"data": name, "element": kind.acronym, "per": per or "shared"}
+            label = kind.acronym + (" once" if args.once else "")
+            row |= {"data": name, "element": label, "per": per or "shared"}
             row["gain"] = row["conditional"] - shared["conditional"]
             row["AUC gain"] = row["AUC"] - shared["AUC"]
             rows.append(row)
@@ -77,6 +78,7 @@ def main() -> None:
     parser = sets.parser(__doc__, SETS)
     parser.add_argument("--elements", nargs="*", help="names of elements")
     parser.add_argument("--fits", type=int, default=4)
+    parser.add_argument("--once", action="store_true", help="one element for each value")
     args = parser.parse_args()
     header = common.start("Varying elements", ", ".join(args.only))
     rows = [row for name, data in sets.each(args) for row in compare(name, data, args)]

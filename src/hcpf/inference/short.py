@@ -11,13 +11,20 @@ from hcpf.elements.base import Element
 from hcpf.errors import InputError
 from hcpf.inference.heldout import Parts
 from hcpf.inference.plan import FitPlan
-from hcpf.inference.recipes import candidate_elements, usual_tempering, ways_to_vary
+from hcpf.inference.recipes import (
+    candidate_elements,
+    is_dense,
+    usual_tempering,
+    ways_to_vary,
+)
 from hcpf.inference.sampling import some_rows
 
 logger = logging.getLogger("hcpf")
 
 _HELD_OUT = 0.1
-_ELEMENT_ENTRIES, _ELEMENT_COMPONENTS, _ELEMENT_PASSES = 300_000, 10, 12
+_ELEMENT_ENTRIES, _ELEMENT_COMPONENTS = 300_000, 10
+_ELEMENT_PASSES, _DENSE_PASSES = 12, 40
+"""Where most pairs are observed rates are large, and it takes longer until they have grown."""
 _NEAR = 0.5
 """Nats for each held-out entry: an element that far behind, shared, is not tried varying."""
 _WORTH_VARYING = 0.005
@@ -46,7 +53,9 @@ def best_element(
     """
     kinds = [type(element) for element in candidate_elements(parts.training.data)]
     few = min(plan.n_components, _ELEMENT_COMPONENTS)
-    short = _shortened(replace(plan, n_components=few), _ELEMENT_PASSES, rng)
+    dense = is_dense(parts.training, parts.excluded)
+    passes = _DENSE_PASSES if dense else _ELEMENT_PASSES
+    short = _shortened(replace(plan, n_components=few), passes, rng)
     short = replace(short, options=replace(short.options, solver="auto", svi_passes=0))
     contest = _Contest(fit, parts, short, _ELEMENT_ENTRIES, rng)
     found = _best_of(contest, [kind() for kind in kinds])
