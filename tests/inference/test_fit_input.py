@@ -42,6 +42,13 @@ def test_values_outside_the_support(element, value):
         quick(element=element).fit(COUNTS, validation=held)
 
 
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_units_in_which_a_normal_by_both_would_lose_its_digits(size):
+    with pytest.raises(InputError, match="another unit"):
+        quick(element=Normal(per="both")).fit(size * VALUES)
+    assert quick(element=Normal(per="both")).fit(VALUES).element_.per == "both"
+
+
 @pytest.mark.parametrize(
     "nothing",
     [np.zeros((3, 4)), np.empty((0, 3)), np.empty((3, 0)), sparse.csr_array((5, 5)), []],

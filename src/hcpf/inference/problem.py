@@ -64,8 +64,8 @@ class Values:
     def unit(self) -> float:
         """What values are measured in where they are kept as float32: 1 if these are."""
         data = self.matrix.data
-        size = 0.0 if data.dtype == np.float32 or not len(data) else float(np.mean(np.abs(data)))
-        return float(2.0 ** np.round(np.log2(size))) if size > 0 else 1.0
+        size = 0.0 if data.dtype == np.float32 else float(np.max(np.abs(data), initial=0.0))
+        return float(2.0 ** np.floor(np.log2(size))) if size > 0 else 1.0
 
     def in_units(self) -> NDArray[np.float32]:
         """The values as the kernels weigh them for theta; no copy where these are float32."""
@@ -80,9 +80,9 @@ class Values:
     def sum_of_products(self, users: FloatArray, items: FloatArray) -> float:
         """Sum over the entries of a number of the user (a row of the problem) times the item's."""
         start, stop = self._ends
-        rows, columns = (np.asarray(x[:, None], dtype=np.float32) for x in (users, items))
         sums, blocks = np.zeros(1), np.array([0, len(start)])
-        kernels.pattern_rate(0, 1, start, stop, self._arrays[0], rows, columns, blocks, sums)
+        index, rows, columns = self._arrays[0], users[:, None], items[:, None]
+        kernels.pattern_rate(0, 1, start, stop, index, rows, columns, blocks, sums)
         return float(sums[0])
 
     @cached_property

@@ -42,6 +42,9 @@ MOST_TEMPERING, MOST_TEMPERING_OF_SEVERAL = 4.0, 8.0
 _ENOUGH = 1 << 18
 """Values that an element is estimated from: more would take memory and change little."""
 
+_FURTHEST_SIZE = 1e15
+"""By which the values of a normal that varies by both may spread, or the other way round."""
+
 FAR_BEHIND = 0.5
 """Nats for each value: an element that far behind another does not catch up with factors."""
 
@@ -83,6 +86,7 @@ def choose_element(
         element.support.require(type(element).__name__, values)
         chosen = element.complete(_some(values))
         chosen.require(values)
+        _require_usual_size(chosen)
     elif element == "auto":
         chosen = likeliest_element(values)
     else:
@@ -91,6 +95,20 @@ def choose_element(
     if train_on == "observed":
         chosen = _for_observed(chosen, observed_count(chosen, values, priors))
     return chosen.replace(**given)
+
+
+def _require_usual_size(element: Element) -> None:
+    """Refuse units in which float32 does not hold theta of a user times that of an item."""
+    sharing = element.conjugate.sharing if element.conjugate is not None else None
+    if element.per != "both" or sharing is None or not sharing.additive:
+        return
+    size = float(np.sqrt(element.variance))
+    if not 1.0 / _FURTHEST_SIZE < size < _FURTHEST_SIZE:
+        much = "much" if size > 1 else "little"
+        raise InputError(
+            f"The values spread by about {size:.0e}, which is too {much} for "
+            f"{type(element).__name__}(per='both'): give them in another unit."
+        )
 
 
 def _some(values: FloatArray) -> FloatArray:
