@@ -275,7 +275,7 @@ def test_wrong_policy_for_duplicates(policy, tmp_path):
 @pytest.mark.parametrize("X", [None, "abc", b"abc", {1, 2}, object(), pl.DataFrame(GOOD),
                                pa.table(GOOD), np.zeros((2, 2), "m8[s]"), [[None, 1]]])  # fmt: skip
 def test_what_is_no_matrix(X):
-    with pytest.raises(InputError, match=r"X must|data frames"):
+    with pytest.raises(InputError, match=r"X must|from_frame"):
         Interactions.from_matrix(X)
 
 

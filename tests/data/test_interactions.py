@@ -303,7 +303,7 @@ class Frame:
         (np.array([[1j, 2]]), "real numbers"),
         (sparse.csr_array(np.array([[1j, 2]])), "real numbers"),
         ([[1, 2], [3]], "2-D array"),
-        (Frame(), "data frames"),
+        (Frame(), "data frame"),
         (np.ma.masked_equal(DENSE, 3.0), "masked"),
         (sparse.coo_array((2**32, 2**31)), "64-bit"),
     ],

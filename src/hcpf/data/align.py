@@ -52,9 +52,10 @@ def _places(
     strange = np.intersect1d(np.flatnonzero(place < 0), used)
     if len(strange):
         first = plain(ids[strange[0]])
+        first_learn = "fold_in_items" if what == "item" else "fold_in"
         raise InputError(
             f"The {what} {first!r} was not among those fitted ({len(strange)} such {what}s). "
-            "Leave them out, or use partial_fit to learn them."
+            f"Leave them out, or learn them first: with partial_fit, or with {first_learn}."
         )
     return place
 

@@ -80,9 +80,9 @@ def _dense(X: Any) -> NDArray[Any]:
         raise InputError("X must be Interactions, a sparse matrix or a 2-D array, not None.")
     if hasattr(X, "columns"):
         raise InputError(
-            "from_matrix does not take data frames. If the frame's columns are the items, pass "
-            "its values (to_numpy()) and items=...; if its rows are (user, item, value), build a "
-            "scipy.sparse.coo_array from them."
+            "X is a data frame. If its rows are (user, item, value), pass "
+            "Interactions.from_frame(X, user=..., item=..., response=...); if its columns are the "
+            "items, Interactions.from_matrix(X.to_numpy(), items=...)."
         )
     if isinstance(X, np.ma.MaskedArray):
         raise InputError(

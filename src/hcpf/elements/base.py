@@ -195,7 +195,8 @@ class Element(_Varying, ABC):
             return
         if per not in VARYING:
             raise ParameterError(
-                f"{kind.__name__}: per must be 'user', 'item', 'both' or None, got {per!r}."
+                f"{kind.__name__}: per must be 'user', 'item', 'both' or None, got {per!r}. Rows "
+                "(customers, donors, cells) are users; columns (products, causes, genes) are items."
             )
         if kind.conjugate is None:
             raise ParameterError(f"{kind.__name__} has no theta that could vary: leave per out.")

@@ -43,7 +43,7 @@ _ENOUGH = 1 << 18
 """Values that an element is estimated from: more would take memory and change little."""
 
 _FURTHEST_SIZE = 1e15
-"""By which the values of a normal that varies by both may spread, or the other way round."""
+"""The largest standard deviation of a normal that varies by both; the least is its inverse."""
 
 FAR_BEHIND = 0.5
 """Nats for each value: an element that far behind another does not catch up with factors."""
@@ -104,10 +104,11 @@ def _require_usual_size(element: Element) -> None:
         return
     size = float(np.sqrt(element.variance))
     if not 1.0 / _FURTHEST_SIZE < size < _FURTHEST_SIZE:
-        much = "much" if size > 1 else "little"
         raise InputError(
-            f"The values spread by about {size:.0e}, which is too {much} for "
-            f"{type(element).__name__}(per='both'): give them in another unit."
+            f"The standard deviation of the values is about {size:.0e}, but where the normal "
+            f"varies by both it has to lie between {1.0 / _FURTHEST_SIZE:g} and "
+            f"{_FURTHEST_SIZE:g}. Is one of them a mistake? Otherwise give them in another unit, "
+            "or let only one side vary."
         )
 
 
