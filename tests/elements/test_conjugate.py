@@ -321,6 +321,8 @@ def test_rates_and_probabilities_give_their_means_back(excess):
 def test_means_at_and_below_the_lowest_give_the_smallest_parameter():
     np.testing.assert_allclose(truncated_poisson_rate(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
     np.testing.assert_allclose(logarithmic_probability(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
+    for inverse in (truncated_poisson_rate, logarithmic_probability):
+        assert np.isnan(inverse(np.array([np.nan, 2.0]))).tolist() == [True, False]
 
 
 # -- the argument ``per`` -------------------------------------------------------------------------

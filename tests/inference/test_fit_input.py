@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from hcpf import HCPF, Interactions, Priors
-from hcpf.elements import Binomial, Gamma, Normal, Poisson
+from hcpf.elements import Binomial, Gamma, InverseGaussian, Normal, Poisson
 from hcpf.errors import HcpfError, InputError, NotFittedError, ParameterError, SupportError
 from inference.worlds import quick
 
@@ -47,6 +47,12 @@ def test_units_in_which_a_normal_by_both_would_lose_its_digits(size):
     with pytest.raises(InputError, match="another unit"):
         quick(element=Normal(per="both")).fit(size * VALUES)
     assert quick(element=Normal(per="both")).fit(VALUES).element_.per == "both"
+
+
+@pytest.mark.parametrize("size", [1e-80, 1e80])
+def test_units_in_which_an_inverse_gaussian_by_both_would_lose_its_digits(size):
+    with pytest.raises(InputError, match="another unit"):
+        quick(element=InverseGaussian(per="both")).fit(size * VALUES)
 
 
 @pytest.mark.parametrize(

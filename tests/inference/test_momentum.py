@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import hcpf
 from hcpf import HCPF
@@ -179,3 +180,42 @@ def test_theta_never_leaves_its_range():
     moved = state.varying.items
     assert np.all(moved.chi < moved.nu)
     np.testing.assert_array_equal(moved.nu, groups.nu)
+
+
+@pytest.mark.parametrize("per", ["user", "item", "both"])
+@pytest.mark.parametrize("element", [Normal(3.0, 1.0), Gamma(4.0, 1.0)], ids=lambda e: e.name)
+def test_a_new_dispersion_is_no_move_of_theta(element, per):
+    """The bound would fall by more than it is, after the passes that bring another kappa."""
+    data = hcpf.simulate(60, 40, n_components=3, density=0.9, element=element, random_state=1)
+    model = HCPF(
+        5, element=type(element)(per=per), n_fits=1, random_state=0, check_every=1, max_iter=40,
+        tol=0.0, tempering=1.0,
+    ).fit(data.interactions)  # fmt: skip
+    bounds = np.array([check.elbo for check in model.history_])
+    assert np.diff(bounds).min() > -0.01 * abs(bounds[-1])
+    assert bounds[-1] > bounds[0]
+
+
+@pytest.mark.parametrize("per", ["user", "both"])
+def test_the_sign_of_the_values_does_not_matter(per):
+    data = hcpf.simulate(
+        60, 40, n_components=3, density=0.9, element=Normal(3.0, 1.0), random_state=1
+    )
+    matrix, bounds = data.interactions.matrix, []
+    for sign in (1.0, -1.0):
+        model = HCPF(
+            5, element=Normal(3.0 * sign, 1.0, per=per), n_fits=1, random_state=0, check_every=1,
+            max_iter=9, tol=0.0, tempering=1.0, learn_element=False,
+        ).fit(sign * matrix)  # fmt: skip
+        bounds.append([check.elbo for check in model.history_])
+    np.testing.assert_allclose(*bounds, rtol=1e-6)
+
+
+def test_pairs_that_are_excluded_count_as_neither_observed_nor_missing():
+    element, few = Gamma(2.0, 1.0, per="user"), sparse.csr_array(np.eye(10))
+    many = sparse.csr_array(np.triu(np.ones((10, 10))))
+    assert make_problem(many, element).is_dense
+    assert not make_problem(many, element, train_on="observed").is_dense
+    assert not make_problem(few, element).is_dense
+    out = np.triu(np.ones((10, 10)), 1) + np.tril(np.ones((10, 10)), -2)  # all but 19 pairs
+    assert make_problem(few, element, exclude=sparse.csr_array(out)).is_dense

@@ -191,10 +191,11 @@ def _inverse(parameter: FloatArray, log_mean: FloatArray, slope: FloatArray) -> 
     even = CubicHermiteSpline(nodes, spline(nodes), spline(nodes, 1))
     fourth, third, second, first = even.c
 
-    def found(place: FloatArray) -> FloatArray:
-        piece = ((place - low) / width).astype(np.intp)
-        piece = np.minimum(piece, len(first) - 1)  # the last piece holds its end
-        t = place - nodes[piece]
+    def found(at: FloatArray) -> FloatArray:
+        with np.errstate(invalid="ignore"):  # NaN stays NaN
+            piece = ((at - low) / width).astype(np.intp)
+        piece = np.clip(piece, 0, len(first) - 1)  # the last piece holds its end
+        t = at - nodes[piece]
         return first[piece] + t * (second[piece] + t * (third[piece] + t * fourth[piece]))
 
     return found, low, high

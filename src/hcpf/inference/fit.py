@@ -20,7 +20,7 @@ from hcpf.inference.elbo import elbo
 from hcpf.inference.entry import entry_pass
 from hcpf.inference.heldout import HeldOut, pair_rates
 from hcpf.inference.local import FURTHER
-from hcpf.inference.momentum import push, restart
+from hcpf.inference.momentum import forget_theta, moves_theta, push, restart, restart_if_fallen
 from hcpf.inference.mstep import ValuesOf, best_dispersion, update_theta
 from hcpf.inference.options import FitOptions
 from hcpf.inference.problem import Problem
@@ -36,6 +36,7 @@ Remake = Callable[[Element, FloatArray | None], Problem]
 
 _LOOKED_AT = 1 << 22  # entries at once
 _SAMPLE = 1 << 17  # entries that tell whether rates have left the table
+_ROUNDING = 1e-6  # of the bound, by which it may fall where it has settled
 _LARGEST_DRIFT = 3.0  # of the log rates from where the tables were made
 _DISPERSION_AT = frozenset({3, 10, 30, 60, 100, 200})  # passes after which it is estimated anew
 
@@ -118,6 +119,8 @@ def _one_pass(run: Run, options: FitOptions) -> None:
         if options.solver == "auto":
             push(state, problem)
         cavi_step(state, problem, priors, fit_prior=fit_prior)
+        if options.solver == "auto" and moves_theta(state, problem):
+            restart_if_fallen(state, elbo(state, problem, priors))
     state.iteration += 1
     if options.learn_element:
         update_theta(state, problem)
@@ -187,6 +190,8 @@ def _update_dispersion(run: Run, remake: Remake, values_of: ValuesOf) -> None:
         run.problem = remake(tabulated, reach)
         state.element, state.slope, state.varying = element, slope, varying
         set_shifts(state, run.problem)
+        return
+    forget_theta(state)
 
 
 def _check(run: Run, options: FitOptions, validation: HeldOut | None, seconds: float) -> None:
@@ -197,6 +202,8 @@ def _check(run: Run, options: FitOptions, validation: HeldOut | None, seconds: f
     run.converged = options.tol > 0 and _settled(run.history, options.tol)
     if len(run.history) > 1 and bound < run.history[-2].elbo:
         restart(run.state)  # momentum has overshot
+        fell = run.history[-2].elbo - bound > _ROUNDING * abs(bound)
+        run.converged &= not (fell and options.solver == "auto" and score is None)
 
 
 def _settled(history: list[Check], tol: float) -> bool:

@@ -18,17 +18,17 @@ from hcpf.inference.state import State, shift_side
 from hcpf.inference.threads import share
 
 _AGE, _BEFORE = "momentum_age", ("momentum_users", "momentum_items")
-_THETA_BEFORE = "momentum_user_theta", "momentum_item_theta"
+_THETA_BEFORE, _BOUND = ("momentum_user_theta", "momentum_item_theta"), "momentum_bound"
 
 _USUAL, _ONCE = (1.0, 5.0), (0.7, 1.3)
 """The most of the last step, and the most that g is multiplied with. Less where a value does not
 say how large n is: E[n] follows the rate, and nothing holds back rates that have begun to grow."""
 _LEAST = 0.2
-"""That what is known of theta is multiplied with."""
+"""What chi and nu are multiplied with at least, as the kernel does with g."""
 
 
 def push(state: State, problem: Problem) -> None:
-    """Move g of both sides on, the further the longer the bound has risen."""
+    """Move g of both sides and theta on, the further the longer the bound has risen."""
     extras, size = state.extras, state.users.a.shape[1]
     sides = dict(zip(_BEFORE, (state.users, state.items), strict=True))
     if _AGE not in extras:
@@ -52,10 +52,33 @@ def push(state: State, problem: Problem) -> None:
         np.divide(mean, before, out=mean, where=before > 0)
 
 
+def moves_theta(state: State, problem: Problem) -> bool:
+    """Whether theta moves along."""
+    return state.varying is not None and not state.element.once and problem.is_dense
+
+
+def restart_if_fallen(state: State, bound: float) -> None:
+    """Forget the direction if the bound is lower than after the pass before.
+
+    Asked after every pass where theta moves: what overshoots there goes far within a few passes.
+    """
+    before = state.extras.get(_BOUND)
+    if before is not None and bound < float(before[0]):
+        restart(state)
+    else:
+        state.extras[_BOUND] = np.array([bound])
+
+
+def forget_theta(state: State) -> None:
+    """Forget how theta moved: it has been brought to another kappa."""
+    for name in (_BOUND, *_THETA_BEFORE):
+        state.extras.pop(name, None)
+
+
 def _push_theta(state: State, problem: Problem, part: float, most: float) -> None:
     """Move what the entries say of theta on by the same part of its last move."""
     varying, extras = state.varying, state.extras
-    if varying is None or state.element.once or not problem.is_dense:
+    if varying is None or not moves_theta(state, problem):
         return
     for users, name in zip((True, False), _THETA_BEFORE, strict=True):
         groups = varying.side(users)
@@ -75,15 +98,15 @@ def _push_theta(state: State, problem: Problem, part: float, most: float) -> Non
 
 
 def _moved(now: FloatArray, before: FloatArray, part: float, most: float) -> FloatArray:
-    """As the kernel moves g: positive numbers in proportion to their logarithms."""
+    """As the kernel moves g: in proportion to logarithms, unless the sign has changed."""
     ahead, behind = 1.0 + part, 1.0 - part
-    positive = (now > 0) & (before > 0)
     ratio = np.ones_like(now)
-    np.divide(ahead * now + behind * before, behind * now + ahead * before, ratio, where=positive)
+    same = now * before > 0
+    np.divide(ahead * now + behind * before, behind * now + ahead * before, ratio, where=same)
     return now * np.clip(ratio, _LEAST, most)
 
 
 def restart(state: State) -> None:
     """Forget the direction."""
-    for name in (_AGE, *_BEFORE, *_THETA_BEFORE):
+    for name in (_AGE, _BOUND, *_BEFORE, *_THETA_BEFORE):
         state.extras.pop(name, None)

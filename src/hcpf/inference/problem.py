@@ -47,7 +47,7 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """The values themselves, for elements that vary; the kernels read coordinates instead."""
+    """The values themselves, for elements that vary; rates are read from coordinates instead."""
 
     matrix: Csr
     order: NDArray[np.int64] | None
@@ -181,9 +181,11 @@ def make_problem(
         patterns = _pattern(excluded, -1.0), _pattern(_transposed(excluded, matrix.shape[1]), -1.0)
     else:
         patterns = _no_pattern(matrix.shape[0]), _no_pattern(matrix.shape[1])
+    sign = 0.0 if sharing is None else sharing.sign
     # Where a value is one element, theta has no part in the rates.
-    cross = 0.0 if sharing is None or element.once else -float(element.kappa) * sharing.sign
-    step = replace(step, local=step.local._replace(cross=cross, once=element.once))
+    cross = 0.0 if element.once else -float(element.kappa) * sign
+    once = element.once and sign != 0.0
+    step = replace(step, local=step.local._replace(cross=cross, crosses_once=once))
     return Problem(
         users=Side(users, patterns[0], row_blocks(users)),
         items=Side(items, patterns[1], row_blocks(items)),

@@ -42,8 +42,9 @@ MOST_TEMPERING, MOST_TEMPERING_OF_SEVERAL = 4.0, 8.0
 _ENOUGH = 1 << 18
 """Values that an element is estimated from: more would take memory and change little."""
 
-_FURTHEST_SIZE = 1e15
-"""The largest standard deviation of a normal that varies by both; the least is its inverse."""
+_FURTHEST_SPREAD, _FURTHEST_MEAN = 1e15, 1e60
+"""The largest standard deviation of a normal, and mean of others, that vary by both; the least are
+their inverses."""
 
 FAR_BEHIND = 0.5
 """Nats for each value: an element that far behind another does not catch up with factors."""
@@ -100,15 +101,16 @@ def choose_element(
 def _require_usual_size(element: Element) -> None:
     """Refuse units in which float32 does not hold theta of a user times that of an item."""
     sharing = element.conjugate.sharing if element.conjugate is not None else None
-    if element.per != "both" or sharing is None or not sharing.additive:
+    if element.per != "both" or sharing is None or not sharing.sign:
         return
-    size = float(np.sqrt(element.variance))
-    if not 1.0 / _FURTHEST_SIZE < size < _FURTHEST_SIZE:
+    what, size, most = "mean", float(element.mean), _FURTHEST_MEAN
+    if sharing.additive:
+        what, size, most = "standard deviation", float(np.sqrt(element.variance)), _FURTHEST_SPREAD
+    if not 1.0 / most < size < most:
         raise InputError(
-            f"The standard deviation of the values is about {size:.0e}, but where the normal "
-            f"varies by both it has to lie between {1.0 / _FURTHEST_SIZE:g} and "
-            f"{_FURTHEST_SIZE:g}. Is one of them a mistake? Otherwise give them in another unit, "
-            "or let only one side vary."
+            f"The {what} of the values is about {size:.0e}, but where a {element.name} varies by "
+            f"both it has to lie between {1.0 / most:g} and {most:g}. Is one of them a mistake? "
+            "Otherwise give them in another unit, or let only one side vary."
         )
 
 

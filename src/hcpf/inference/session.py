@@ -17,6 +17,7 @@ from hcpf.inference.clusters import cluster_items
 from hcpf.inference.combine import Combined
 from hcpf.inference.fit import Check, Run, train
 from hcpf.inference.heldout import HeldOut, Parts, set_aside
+from hcpf.inference.kernels import Factors
 from hcpf.inference.mstep import refit_element
 from hcpf.inference.plan import FitPlan
 from hcpf.inference.problem import Problem, make_problem
@@ -246,7 +247,7 @@ class _Fit:
             matrix.shape, plan.n_components, plan.train_on, plan.n_truncation, plan.tempering,
             plan.init, plan.options.describe(), self.priors, type(self.element).__name__,
             self.element.per, self.element.once, self.element.parameters,
-            self.rng.bit_generator.state,
+            self.rng.bit_generator.state, Factors._fields,
         )  # fmt: skip
         digest.update(repr(settings).encode())
         return digest.hexdigest()

@@ -305,7 +305,7 @@ def first_varying(problem: Problem, users: Factors, items: Factors) -> Varying |
     strength = _FIRST_STRENGTH * kappa
     first = Groups.at_prior(0, mean / kappa * strength, strength)
     n_users, n_items = problem.users.size, problem.items.size
-    is_sum = mean > 0 and not element.once
+    is_sum = mean != 0 and not element.once
     elements = problem.sum_of_values / (problem.n_observed * mean) if is_sum else 1.0
     per_entry = float(np.clip(elements, 1.0, _MOST_ELEMENTS))
     users.count[:], items.count[:] = (per_entry * s.degrees for s in (problem.users, problem.items))

@@ -95,7 +95,7 @@ def slow_row(entries, rows, cols, local, u, total, count):
         mean, _, cut = outside(local, log_rate, entries.coordinate[e])
         count[COUNT] += mean
         count[CUT] += cut
-        count[CROSS_COUNT] += (1.0 if local.once else mean) * cols.tilt[i, CROSS]
+        count[CROSS_COUNT] += (1.0 if local.crosses_once else mean) * cols.tilt[i, CROSS]
         if len(entries.value):
             count[VALUE_SUM] += entries.value[e] * cols.tilt.view(np.float64)[i, WEIGHT]
         for k in range(len(shares)):
@@ -141,7 +141,7 @@ def accumulate(entries, rows, cols, local, first, last, acc, sums):
     g, h, row_tilt, tilt = rows.g, cols.g, rows.tilt, cols.tilt
     mode, code, low, high = local.mode, local.first_code, local.x_low, local.x_high
     segments, table = local.mean_table.shape[1], local.mean_table.reshape(-1)
-    cross_factor, is_once = f4(LOG2_E * local.cross), local.once
+    cross_factor, is_once = f4(LOG2_E * local.cross), local.crosses_once
     is_crossed = is_once or local.cross != 0.0
     value, value_weights = entries.value, tilt.view(np.float64)
     is_weighed = len(value) > 0

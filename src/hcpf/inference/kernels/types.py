@@ -15,8 +15,8 @@ MULTIPLIER, CROSS, WEIGHT = 0, 1, 1
 """Columns of ``Factors.tilt``, the last one as float64: four columns of float32 in all."""
 
 COUNT, CUT, CROSS_COUNT, VALUE_SUM = 0, 1, 2, 3
-"""Columns of ``Sums.counts``: sums of E[n], of entries whose series was cut short, of E[n] x_i, and
-of y_ui weight_i."""
+"""Columns of ``Sums.counts``: sums of E[n], of entries whose series was cut short, of E[n] x_i (or
+x_i), and of y_ui weight_i."""
 
 NEGLIGIBLE = -34.0
 """Log of a term of a sum over n, relative to the largest, that no longer counts."""
@@ -42,7 +42,7 @@ class Factors(NamedTuple):
     shift: np.ndarray  # what the element adds to the log rate in this row (float64)
     activity_b: np.ndarray  # b^r_u
     count: np.ndarray  # sum of E[n] over the row's entries, from the last half-step
-    cross_count: np.ndarray  # sum of E[n] x_i over the row's entries; of x_i with ``Local.once``
+    cross_count: np.ndarray  # sum of E[n] x_i, or of x_i, over the row's entries
     value_sum: np.ndarray  # sum of y_ui weight_i over the row's entries, where there are values
     tilt: np.ndarray  # multiplier and x_u, float32, and weight: entries read them in no order
 
@@ -79,7 +79,7 @@ class Local(NamedTuple):
     places: np.ndarray  # GRID: log |g| of the table's rows; DIRECT: g of the distinct values
     sign: float  # GRID: sign of g
     cross: float = 0.0  # factor of x_u x_i in the log rate; 0 where no element varies by both
-    once: bool = False  # whether the value has no part in n, and is one element for theta
+    crosses_once: bool = False  # whether an entry adds x_i to its cross count, not E[n] x_i
 
 
 class Prior(NamedTuple):

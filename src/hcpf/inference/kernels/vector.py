@@ -28,7 +28,7 @@ from hcpf.inference.kernels.lanes import (
     store,
 )
 from hcpf.inference.kernels.powers import power_of_two
-from hcpf.inference.kernels.types import GRID, KNOWN, SHIFT, TINY_DOT
+from hcpf.inference.kernels.types import GRID, KNOWN, SHIFT, TINY_DOT, WEIGHT
 
 LANES = 16
 """float32 values in a vector, and in a cache line."""
@@ -168,7 +168,7 @@ def add_products(typing_context, sums, row, values, factors):
 def add_weighed(typing_context, sums, row, values, e, left, weights, rows):
     """Add the first ``left`` of the four values from e on, each weighed, to a row of four sums.
 
-    The weight of a value is the second number in the row of ``weights`` that goes with it.
+    The weight of a value stands in column WEIGHT of the row of ``weights`` that goes with it.
     """
 
     def generate(context, builder, signature, arguments):
@@ -179,7 +179,7 @@ def add_weighed(typing_context, sums, row, values, e, left, weights, rows):
         nothing = Lanes(builder, ir.Constant(_QUAD, [0.0] * 4))
         here = load_some(builder, builder.gep(data, [arguments[3]]), counts, nothing)
         places = [at_weights(i) for i in cgutils.unpack_tuple(builder, arguments[6], 4)]
-        weights = [builder.load(builder.gep(place, [INT64(1)])) for place in places]
+        weights = [builder.load(builder.gep(place, [INT64(WEIGHT)])) for place in places]
         _add_to(builder, at_sums(arguments[1]), here.to(DOUBLE) * pack(builder, weights))
         return context.get_dummy_value()
 
