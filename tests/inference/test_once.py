@@ -19,7 +19,7 @@ from hcpf.inference.cavi import cavi_step
 from hcpf.inference.elbo import elbo
 from hcpf.inference.mstep import update_theta
 from hcpf.inference.svi import SviOptions, svi_pass
-from hcpf.report.usual import usual
+from hcpf.report.usual_values import usual
 from inference import dense
 from inference.worlds import (
     ELEMENTS,

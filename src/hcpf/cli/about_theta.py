@@ -8,14 +8,14 @@ from hcpf.cli.screen import Field, number, show_facts, show_rows
 
 if TYPE_CHECKING:
     from hcpf.estimator import HCPF
-    from hcpf.report.usual import Usual
+    from hcpf.report.usual_values import Usual
 
 _ENDS = 3  # rows from either end
 
 
 def describe_theta(model: "HCPF", names: dict[str, str] | None) -> dict[str, Any] | None:
     """What is usual for users and items, as JSON; None where theta is one for all."""
-    from hcpf.report.usual import usual, varying_sides
+    from hcpf.report.usual_values import usual, varying_sides
 
     sides = varying_sides(model)
     if not sides:

@@ -52,10 +52,10 @@ def _places(
     strange = np.intersect1d(np.flatnonzero(place < 0), used)
     if len(strange):
         first = plain(ids[strange[0]])
-        first_learn = "fold_in_items" if what == "item" else "fold_in"
+        method = "fold_in_items" if what == "item" else "fold_in"
         raise InputError(
             f"The {what} {first!r} was not among those fitted ({len(strange)} such {what}s). "
-            f"Leave them out, or learn them first: with partial_fit, or with {first_learn}."
+            f"Leave them out, or learn them first: with partial_fit, or with {method}."
         )
     return place
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from hcpf.estimator import HCPF
 from hcpf.report.markup import Markup, element, fill, joined, table
-from hcpf.report.usual import Usual, usual, varying_sides
+from hcpf.report.usual_values import Usual, usual, varying_sides
 from hcpf.report.wording import counted, id_text, percent, short
 
 _LEVEL = 0.9
