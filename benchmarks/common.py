@@ -217,10 +217,10 @@ def cavi(
 ) -> Callable[[int], None]:
     """A function that runs n full coordinate ascent iterations, each going on from the last."""
     from hcpf import Priors
-    from hcpf.inference.cavi import cavi_step
-    from hcpf.inference.problem import make_problem
-    from hcpf.inference.state import initial_state
-    from hcpf.inference.threads import kernel_threads
+    from hcpf.core.axis import initial_state
+    from hcpf.core.half_step import cavi_step
+    from hcpf.core.layout import make_problem
+    from hcpf.core.threads import kernel_threads
 
     problem = make_problem(matrix, element)
     cells = float(matrix.shape[0]) * matrix.shape[1]

@@ -15,7 +15,7 @@ import sets
 from hcpf import HCPF, Interactions
 from hcpf.elements import Element
 from hcpf.evaluate import Popularity, Scores, scores, split
-from hcpf.inference.recipes import candidate_elements, ways_to_vary
+from hcpf.training.recipes import candidate_elements, ways_to_vary
 
 COLUMNS = {
     "data": "", "model": "", "element": "", "L": ".3f", "AUC": ".4f", "conditional": ".4f",

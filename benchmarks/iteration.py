@@ -21,7 +21,7 @@ from scipy import sparse
 
 import common
 from hcpf import elements
-from hcpf.inference.recipes import ways_to_vary
+from hcpf.training.recipes import ways_to_vary
 
 ELEMENTS = (
     elements.Normal(3.5, 1.2),

@@ -17,7 +17,7 @@ import common
 import sets
 from hcpf import HCPF, Interactions
 from hcpf.evaluate import Popularity, ranking, split
-from hcpf.recommendations import Recommendations
+from hcpf.model.tables import Recommendations
 
 ALPHAS, REGULARISATIONS, ON_VALUES = (1.0, 4.0, 16.0), (0.01, 0.3), (False, True)
 

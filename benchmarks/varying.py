@@ -13,7 +13,7 @@ import sets
 from hcpf import HCPF, Interactions, elements
 from hcpf.errors import EstimationError
 from hcpf.evaluate import scores, split
-from hcpf.inference.recipes import candidate_elements
+from hcpf.training.recipes import candidate_elements
 
 MODES = (None, "item", "user", "both")
 SETS = (

@@ -8,8 +8,7 @@ from scipy import special, stats
 from accuracy import GRID_ELEMENTS
 from cases import CASES, EVERYDAY, mass, whole_numbers
 from hcpf import CompoundPoisson, ObservedCompoundPoisson
-from hcpf._series import sum_over_n
-from hcpf._special import log_poisson
+from hcpf.distributions.series import sum_over_n
 from hcpf.elements import (
     Binomial,
     Degenerate,
@@ -21,6 +20,7 @@ from hcpf.elements import (
     Poisson,
     ZeroTruncatedPoisson,
 )
+from hcpf.elements.special import log_poisson
 from hcpf.errors import IncompleteElementError, InputError, ParameterError
 from reference import log_compound, relative_error
 
@@ -95,7 +95,7 @@ def test_long_arrays_are_summed_in_pieces(monkeypatch):
     element, y = Gamma(np.linspace(0.5, 2.0, 9), 1.0), np.linspace(0.1, 9.0, 9)
     rate = np.geomspace(1e-6, 1e3, 20)[:, None]
     whole = CompoundPoisson(rate, element).log_density(y)
-    monkeypatch.setattr("hcpf._series._CHUNK", 7)
+    monkeypatch.setattr("hcpf.distributions.series._CHUNK", 7)
     assert_array_equal(CompoundPoisson(rate, element).log_density(y), whole)
 
 

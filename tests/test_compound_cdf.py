@@ -9,7 +9,6 @@ from scipy import integrate, stats
 
 from cases import CASES, EVERYDAY, whole_numbers
 from hcpf import CompoundPoisson
-from hcpf._mixture import poisson_mixture
 from hcpf.elements import (
     Binomial,
     Degenerate,
@@ -22,6 +21,7 @@ from hcpf.elements import (
     Poisson,
     ZeroTruncatedPoisson,
 )
+from hcpf.elements.mixture import poisson_mixture
 from hcpf.errors import InputError
 
 ELEMENTS = [case.element for case in EVERYDAY]
@@ -315,5 +315,5 @@ def test_pieces_of_long_arrays(monkeypatch, rng):
     compound = CompoundPoisson(rng.gamma(1.0, 3.0, (40, 5)), Gamma(rng.gamma(2.0, size=5), 0.5))
     y = rng.gamma(2.0, 4.0, (40, 5))
     whole = compound.cdf(y)
-    monkeypatch.setattr("hcpf.compound._CHUNK", 7)
+    monkeypatch.setattr("hcpf.distributions.compound._CHUNK", 7)
     assert_array_equal(compound.cdf(y), whole)

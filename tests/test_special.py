@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from hcpf import _special
-from hcpf._mixture import poisson_mixture
+from hcpf.elements.mixture import poisson_mixture
 from hcpf.elements.sampling import sum_of_draws, truncated_poisson
 
 MANY = 700  # digits that hold 1 + 1e-300

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from hcpf import elements, errors
 from hcpf._version import __version__
-from hcpf.compound import CompoundPoisson, ObservedCompoundPoisson
-from hcpf.priors import Priors
+from hcpf.core.priors import Priors
+from hcpf.distributions.compound import CompoundPoisson, ObservedCompoundPoisson
 
 if TYPE_CHECKING:
     from hcpf import datasets, evaluate, plots, report
+    from hcpf.core.posterior import Posterior
     from hcpf.data.interactions import Interactions
     from hcpf.estimator import HCPF
-    from hcpf.posterior import Posterior
     from hcpf.simulation import Simulation, simulate
 
 # What needs scikit-learn or compiled kernels is loaded when it is first asked for.
 _LAZY = {
     "HCPF": "hcpf.estimator",
     "Interactions": "hcpf.data.interactions",
-    "Posterior": "hcpf.posterior",
+    "Posterior": "hcpf.core.posterior",
     "Simulation": "hcpf.simulation",
     "simulate": "hcpf.simulation",
 }

@@ -8,19 +8,19 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from hcpf._checks import flag
+from hcpf.core.priors import Priors
 from hcpf.data.canonical import Duplicates, name_pair
 from hcpf.data.interactions import Interactions
 from hcpf.elements import Element, get
 from hcpf.errors import NotFittedError, SupportError
-from hcpf.growing import Growing, as_interactions
-from hcpf.inference.entry import EntryOptions
-from hcpf.inference.options import FitOptions
-from hcpf.inference.plan import FitPlan
-from hcpf.inference.session import Start, fit_all
-from hcpf.inference.svi import SviOptions
-from hcpf.persist import model as persist
-from hcpf.predict import as_path
-from hcpf.priors import Priors
+from hcpf.model.growing import Growing, as_interactions
+from hcpf.model.persist import model as persist
+from hcpf.model.predict import as_path
+from hcpf.training.ensemble import Start, fit_all
+from hcpf.training.options import FitOptions
+from hcpf.training.plan import FitPlan
+from hcpf.training.solvers.algorithm1 import EntryOptions
+from hcpf.training.solvers.svi import SviOptions
 
 
 class _NotFittedError(NotFittedError, SklearnNotFittedError):

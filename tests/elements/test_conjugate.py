@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import integrate, special
 
 from hcpf import CompoundPoisson
-from hcpf._series import sum_over_n
+from hcpf.distributions.series import sum_over_n
 from hcpf.elements import (
     ALL,
     Binomial,

@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import special
 
-from hcpf._special import log_rising
 from hcpf.elements import stirling
+from hcpf.elements.special import log_rising
 from reference import log_stirling2_alternating, stirling_row
 
 BOTH = [(1, stirling.log_stirling1), (2, stirling.log_stirling2)]

@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 from scipy import optimize, special
 
+from hcpf.core.priors import Priors
 from hcpf.elements import Element
-from hcpf.priors import Priors
 from inference import dense_theta
 from inference.dense_theta import Thetas
 

@@ -19,7 +19,7 @@ import hcpf
 from hcpf import HCPF
 from hcpf.elements import Gamma, Poisson
 from hcpf.errors import CheckpointError
-from hcpf.inference import fit
+from hcpf.training import loop as fit
 
 COUNTS = {"element": Poisson(1.0)}
 SETTINGS = {

@@ -8,12 +8,12 @@ from scipy import sparse
 
 import hcpf
 from hcpf import HCPF
+from hcpf.core.axis import initial_state
+from hcpf.core.layout import make_problem
 from hcpf.elements import Gamma
 from hcpf.errors import ParameterError
-from hcpf.inference import clusters
-from hcpf.inference.clusters import cluster_items
-from hcpf.inference.problem import make_problem
-from hcpf.inference.state import initial_state
+from hcpf.training import clusters
+from hcpf.training.clusters import cluster_items
 from inference.worlds import PRIORS
 
 

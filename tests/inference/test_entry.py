@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from hcpf.core.kernels.entry import _draw
 from hcpf.elements import Gamma, Poisson
-from hcpf.inference.entry import EntryOptions, _excluded, entry_pass, observed_share
-from hcpf.inference.kernels.entry import _draw
+from hcpf.training.solvers.algorithm1 import EntryOptions, _excluded, entry_pass, observed_share
 from inference import dense
 from inference.worlds import (
     ELEMENTS,

@@ -11,7 +11,7 @@ import hcpf
 from hcpf import HCPF, CompoundPoisson, Priors
 from hcpf.elements import Degenerate, Gamma, Normal, Poisson
 from hcpf.errors import InputError
-from hcpf.inference.heldout import set_aside
+from hcpf.training.held_out import set_aside
 from inference import dense
 from inference.worlds import (
     PRIORS,

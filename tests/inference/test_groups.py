@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from hcpf.core.groups import Groups
 from hcpf.elements import Gamma
-from hcpf.groups import Groups
 
 
 def observed(spread, size=400):

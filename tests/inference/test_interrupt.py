@@ -11,7 +11,7 @@ SCRIPT = """
 import signal, time
 import hcpf
 from hcpf import HCPF
-from hcpf.inference import fit
+from hcpf.training import loop as fit
 
 data = hcpf.simulate(60, 40, density=0.2, random_state=0).interactions
 HCPF(3, max_iter=1, n_threads=1).fit(data)  # compile

@@ -5,6 +5,13 @@ import pytest
 from scipy import sparse, special
 
 from cases import CASES
+from hcpf.core import count_tables as local
+from hcpf.core import kernels
+from hcpf.core.axis import side_prior, state_from_posterior
+from hcpf.core.half_step import half_step
+from hcpf.core.layout import make_problem
+from hcpf.core.posterior import FactorPosterior, Posterior
+from hcpf.core.priors import Priors
 from hcpf.elements import (
     Binomial,
     Gamma,
@@ -15,12 +22,6 @@ from hcpf.elements import (
     ZeroTruncatedPoisson,
 )
 from hcpf.errors import ParameterError
-from hcpf.inference import kernels, local
-from hcpf.inference.cavi import half_step
-from hcpf.inference.problem import make_problem
-from hcpf.inference.state import side_prior, state_from_posterior
-from hcpf.posterior import FactorPosterior, Posterior
-from hcpf.priors import Priors
 from inference import dense
 from inference.worlds import ELEMENTS
 

@@ -6,13 +6,13 @@ from scipy import sparse
 
 import hcpf
 from hcpf import HCPF
+from hcpf.core import kernels
+from hcpf.core.axis import initial_state
+from hcpf.core.half_step import cavi_step
+from hcpf.core.layout import make_problem
+from hcpf.core.priors import Priors
 from hcpf.elements import Binomial, Degenerate, Gamma, InverseGaussian, Normal
-from hcpf.inference import kernels
-from hcpf.inference.cavi import cavi_step
-from hcpf.inference.momentum import push, restart
-from hcpf.inference.problem import make_problem
-from hcpf.inference.state import initial_state
-from hcpf.priors import Priors
+from hcpf.training.solvers.momentum import push, restart
 
 PASSES = 20
 

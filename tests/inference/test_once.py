@@ -5,6 +5,8 @@ import pytest
 from scipy import sparse, stats
 
 from hcpf import HCPF, CompoundPoisson
+from hcpf.core.elbo import elbo
+from hcpf.core.half_step import cavi_step
 from hcpf.elements import (
     Binomial,
     Degenerate,
@@ -15,11 +17,9 @@ from hcpf.elements import (
     Poisson,
 )
 from hcpf.errors import ParameterError, SupportError
-from hcpf.inference.cavi import cavi_step
-from hcpf.inference.elbo import elbo
-from hcpf.inference.mstep import update_theta
-from hcpf.inference.svi import SviOptions, svi_pass
 from hcpf.report.usual_values import usual
+from hcpf.training.element_update import update_theta
+from hcpf.training.solvers.svi import SviOptions, svi_pass
 from inference import dense
 from inference.worlds import (
     ELEMENTS,

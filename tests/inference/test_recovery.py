@@ -18,7 +18,7 @@ from hcpf.elements import (
     Poisson,
     ZeroTruncatedPoisson,
 )
-from hcpf.inference.recipes import likeliest_element
+from hcpf.training.recipes import likeliest_element
 
 SHAPE = (200, 90)
 CHOICES = [

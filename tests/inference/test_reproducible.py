@@ -8,7 +8,7 @@ import pytest
 import hcpf
 from hcpf import HCPF
 from hcpf.elements import Gamma, InverseGaussian, Logarithmic
-from hcpf.inference import threads
+from hcpf.training import threads
 
 SOLVERS = ["cavi", "svi", "auto", "entry"]
 

@@ -6,11 +6,11 @@ import pytest
 from numba.extending import intrinsic
 from scipy.special import digamma
 
-from hcpf.inference.kernels.lanes import splat
-from hcpf.inference.kernels.posterior import rescale_row
-from hcpf.inference.kernels.powers import exponential, power_of_two
-from hcpf.inference.kernels.scalars import fast_log2
-from hcpf.inference.kernels.vector import LANES, padded
+from hcpf.core.kernels.lanes import splat
+from hcpf.core.kernels.posterior import rescale_row
+from hcpf.core.kernels.powers import exponential, power_of_two
+from hcpf.core.kernels.scalars import fast_log2
+from hcpf.core.kernels.vector import LANES, padded
 
 
 @numba.njit

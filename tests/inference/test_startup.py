@@ -56,7 +56,7 @@ event.register("numba:compile", Listener())
 from hcpf import HCPF
 HCPF()
 assert not compiled
-from hcpf.inference.kernels.scalars import digamma
+from hcpf.core.kernels.scalars import digamma
 assert abs(digamma(1.0) + 0.5772156649015329) < 1e-12
 """
     done = run(script, **environment)
@@ -71,9 +71,9 @@ def refuse(self, *arguments, **options):
     raise PermissionError(13, "Permission denied")
 
 Path.mkdir = refuse
-from hcpf.inference import jit
+from hcpf.core import jit
 assert jit._CACHE_FOLDER == ""
-from hcpf.inference.kernels.scalars import digamma
+from hcpf.core.kernels.scalars import digamma
 assert abs(digamma(1.0) + 0.5772156649015329) < 1e-12
 """
     done = run(script, HOME=str(Path.home()))
@@ -82,7 +82,7 @@ assert abs(digamma(1.0) + 0.5772156649015329) < 1e-12
 
 def test_a_changed_kernel_has_a_cache_of_its_own(tmp_path):
     script = """
-from hcpf.inference import jit
+from hcpf.core import jit
 print(jit._CACHE_FOLDER)
 """
     done = run(script, NUMBA_CACHE_DIR=str(tmp_path), HOME=str(tmp_path))

@@ -2,11 +2,11 @@
 
 import pytest
 
+from hcpf.core.elbo import elbo
+from hcpf.core.half_step import cavi_step
 from hcpf.elements import Poisson
-from hcpf.inference.cavi import cavi_step
-from hcpf.inference.elbo import elbo
-from hcpf.inference.mstep import update_theta
-from hcpf.inference.svi import SviOptions, svi_pass
+from hcpf.training.element_update import update_theta
+from hcpf.training.solvers.svi import SviOptions, svi_pass
 from inference import dense
 from inference.worlds import (
     ELEMENTS,

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hcpf.inference.cavi import cavi_step
-from hcpf.inference.elbo import elbo
+from hcpf.core.elbo import elbo
+from hcpf.core.half_step import cavi_step
 from inference import dense
 from inference.worlds import ELEMENTS, PRIORS, SHAPE, SIZE, as_production, draw_model
 

@@ -5,16 +5,16 @@ import pytest
 from scipy import sparse
 
 from hcpf import HCPF, simulate
+from hcpf.core.elbo import elbo
+from hcpf.core.half_step import cavi_step
 from hcpf.elements import Degenerate, Gamma, Poisson
 from hcpf.errors import ParameterError
-from hcpf.inference.cavi import cavi_step
-from hcpf.inference.elbo import elbo
-from hcpf.inference.recipes import (
+from hcpf.training.recipes import (
     MOST_TEMPERING,
     MOST_TEMPERING_OF_SEVERAL,
     usual_tempering,
 )
-from hcpf.inference.svi import SviOptions, svi_pass
+from hcpf.training.solvers.svi import SviOptions, svi_pass
 from inference import dense
 from inference.worlds import (
     PRIORS,

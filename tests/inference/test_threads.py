@@ -10,8 +10,8 @@ import pytest
 
 import hcpf
 from hcpf import HCPF
-from hcpf.inference import threads
-from hcpf.inference.threads import kernel_threads, share
+from hcpf.core import threads
+from hcpf.core.threads import kernel_threads, share
 
 DEFAULT = threads.MOST_THREADS
 

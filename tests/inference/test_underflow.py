@@ -6,10 +6,10 @@ from scipy import sparse
 
 import hcpf
 from hcpf import Priors
+from hcpf.core.elbo import elbo
+from hcpf.core.half_step import cavi_step
+from hcpf.core.kernels.sums import log_rate_of
 from hcpf.elements import Gamma, NegativeBinomial, Poisson
-from hcpf.inference.cavi import cavi_step
-from hcpf.inference.elbo import elbo
-from hcpf.inference.kernels.sums import log_rate_of
 from inference import dense
 from inference.worlds import (
     ELEMENTS,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from hcpf.core.axis import initial_state, side_prior
+from hcpf.core.half_step import half_step
+from hcpf.core.layout import Values, make_problem
 from hcpf.elements import Gamma, InverseGaussian, Normal
-from hcpf.inference.cavi import half_step
-from hcpf.inference.problem import Values, make_problem
-from hcpf.inference.state import initial_state, side_prior
 from inference.worlds import PRIORS
 
 

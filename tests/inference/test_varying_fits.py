@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 import hcpf
 from hcpf import HCPF
+from hcpf.core import threads
+from hcpf.core.elbo import elbo
+from hcpf.core.half_step import cavi_step
 from hcpf.elements import Gamma, Geometric, InverseGaussian, Normal, Poisson
 from hcpf.errors import CheckpointError
-from hcpf.inference import fit as fitting
-from hcpf.inference import threads
-from hcpf.inference.cavi import cavi_step
-from hcpf.inference.elbo import elbo
+from hcpf.training import loop as fitting
 from inference import dense
 from inference.dense_theta import Theta, Thetas
 from inference.test_symmetry import reordered

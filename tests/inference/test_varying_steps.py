@@ -2,8 +2,8 @@
 
 import pytest
 
-from hcpf.inference.cavi import cavi_step
-from hcpf.inference.elbo import elbo
+from hcpf.core.elbo import elbo
+from hcpf.core.half_step import cavi_step
 from inference import dense
 from inference.worlds import (
     PRIORS,

@@ -7,12 +7,12 @@ from scipy import sparse, special
 
 from cases import EVERYDAY
 from hcpf import HCPF
+from hcpf.core.axis import state_from_posterior
+from hcpf.core.groups import Groups
+from hcpf.core.layout import make_problem
+from hcpf.core.posterior import FactorPosterior, Posterior
+from hcpf.core.priors import Priors
 from hcpf.elements import Degenerate
-from hcpf.groups import Groups
-from hcpf.inference.problem import make_problem
-from hcpf.inference.state import state_from_posterior
-from hcpf.posterior import FactorPosterior, Posterior
-from hcpf.priors import Priors
 from inference import dense
 from inference.dense_theta import Theta, Thetas
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hcpf.inference.threads import kernel_threads
+from hcpf.core.threads import kernel_threads
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from hcpf import HCPF, Interactions, Priors
+from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.elements import Poisson
-from hcpf.posterior import FactorPosterior, Posterior
 from inference.worlds import TRAINING, TRAINING_IDS, as_matrix, draw_model, quick
 
 __all__ = ["TRAINING", "TRAINING_IDS", "as_matrix", "draw_model", "quick"]

@@ -13,7 +13,7 @@ import pytest
 from hcpf import HCPF, Interactions, Priors
 from hcpf.elements import Gamma, Normal, Poisson
 from hcpf.errors import ModelError
-from hcpf.inference.fit import Check
+from hcpf.model.history import Check
 from model.small import ID_KINDS, TRAINING, TRAINING_IDS, as_matrix, by_hand, draw_model, ids, quick
 
 

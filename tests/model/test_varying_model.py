@@ -9,7 +9,7 @@ from scipy import sparse
 from hcpf import HCPF, Interactions
 from hcpf.elements import Gamma, Geometric, InverseGaussian
 from hcpf.errors import ModelError
-from hcpf.persist import model as persist
+from hcpf.model.persist import model as persist
 from inference import dense
 from inference.dense_theta import Thetas
 from inference.worlds import VARYING, VARYING_IDS

@@ -2,8 +2,8 @@
 
 import pytest
 
+from hcpf.core.threads import kernel_threads
 from hcpf.elements import Gamma
-from hcpf.inference.threads import kernel_threads
 from report.reporting import drawn, fitted
 
 

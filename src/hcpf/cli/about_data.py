@@ -24,7 +24,7 @@ def describe_data(data: "Interactions", surplus: int) -> dict[str, Any]:
     """Data as JSON; ``surplus`` rows repeated a pair and were merged."""
     import numpy as np
 
-    from hcpf.inference.recipes import likeliest_element
+    from hcpf.training.recipes import likeliest_element
 
     values = data.values.astype(np.float64)
     per_user = np.diff(data.matrix.indptr)

@@ -114,7 +114,7 @@ def candidates(
     from hcpf.elements import Degenerate
     from hcpf.estimator import HCPF
     from hcpf.evaluate import HPF, BinaryHPF, Popularity
-    from hcpf.inference.recipes import ways_to_vary
+    from hcpf.training.recipes import ways_to_vary
 
     settings = {**settings, "progress": False}
     found: list[Candidate] = []
@@ -139,7 +139,7 @@ def _elements(values: "FloatArray", only: list[str] | None) -> "list[Element]":
 
     First as sums, then once for each value: those asked for, or the likeliest for the values alone.
     """
-    from hcpf.inference.recipes import candidate_elements
+    from hcpf.training.recipes import candidate_elements
 
     likeliest = kinds = _kinds(values, only)
     if not only and (kinds or values[0] == 1.0):

@@ -17,7 +17,7 @@ def intervals(predictive: Any) -> "tuple[FloatArray, FloatArray]":
     """
     import numpy as np
 
-    from hcpf.compound import CompoundPoisson
+    from hcpf.distributions.compound import CompoundPoisson
 
     rate, element = np.asarray(predictive.rate), predictive.element
     if rate.size <= _NODES:

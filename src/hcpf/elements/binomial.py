@@ -6,12 +6,12 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._special import log1p_minus, log_binomial, log_rising
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.conjugate import BinomialConjugate
 from hcpf.elements.domains import COUNTS, POSITIVE_INTEGER, SMALLEST, UNIT_INTERVAL
 from hcpf.elements.search import last_rise
+from hcpf.elements.special import log1p_minus, log_binomial, log_rising
 from hcpf.errors import ParameterError
 
 

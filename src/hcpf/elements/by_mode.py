@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 from scipy import special
 
-from hcpf._special import log1mexp, log_expm1
 from hcpf._types import FloatArray
 from hcpf.elements.conjugate import Conjugate
+from hcpf.elements.special import log1mexp, log_expm1
 
 _TABULATED = 16384
 """Nodes of the inverses of Psi': their error is then below 1e-12."""

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from hcpf._special import digamma
 from hcpf._types import FloatArray
+from hcpf.elements.special import digamma
 
 # Gauss-Legendre over the levels of theta
 _NODES, _DOUBLE_WEIGHTS = np.polynomial.legendre.leggauss(16)

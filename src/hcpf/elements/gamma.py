@@ -6,12 +6,12 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._special import log1p_minus, log_poisson
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
 from hcpf.elements.conjugate import GammaConjugate
 from hcpf.elements.domains import POSITIVE, POSITIVE_REALS
 from hcpf.elements.search import root
+from hcpf.elements.special import log1p_minus, log_poisson
 from hcpf.errors import EstimationError
 
 

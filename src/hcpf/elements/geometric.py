@@ -6,12 +6,12 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._special import log1mexp, log_binomial
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.binomial import log_choose
 from hcpf.elements.conjugate import GeometricConjugate
 from hcpf.elements.domains import POSITIVE_COUNTS, UNIT_INTERVAL, inside_unit
+from hcpf.elements.special import log1mexp, log_binomial
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,13 +6,13 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._special import log1mexp, log1p_minus, log_characteristic_logarithmic
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.by_mode import LogarithmicMode, logarithmic_probability
 from hcpf.elements.domains import POSITIVE_COUNTS, UNIT_INTERVAL
 from hcpf.elements.lattice import circle, masses_from_characteristic
 from hcpf.elements.sampling import sum_of_draws
+from hcpf.elements.special import log1mexp, log1p_minus, log_characteristic_logarithmic
 from hcpf.elements.stirling import log_stirling1
 
 

@@ -6,12 +6,12 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._special import log1mexp, log_binomial, log_rising
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.conjugate import NegativeBinomialConjugate
 from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST, UNIT_INTERVAL, inside_unit
 from hcpf.elements.search import root
+from hcpf.elements.special import log1mexp, log_binomial, log_rising
 
 LARGEST_SUCCESSES = 1e6
 """The documented limit for data no more dispersed than a Poisson's."""

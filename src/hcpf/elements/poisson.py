@@ -6,11 +6,11 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._special import log_poisson
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
 from hcpf.elements.conjugate import PoissonConjugate
 from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST
+from hcpf.elements.special import log_poisson
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,7 +13,8 @@ from functools import cache
 import numpy as np
 from scipy import special
 
-from hcpf._special import (
+from hcpf._types import ComplexArray, FloatArray, IntArray
+from hcpf.elements.special import (
     log1p_minus,
     log_characteristic_logarithmic,
     log_characteristic_truncated_poisson,
@@ -21,7 +22,6 @@ from hcpf._special import (
     log_rising,
     truncated_poisson_moments,
 )
-from hcpf._types import ComplexArray, FloatArray, IntArray
 
 EXACT = 1000
 """Largest y for which the triangle is kept (about 8 MB for each kind, made on first use)."""

@@ -6,18 +6,18 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from hcpf._mixture import poisson_mixture
-from hcpf._special import (
-    log_characteristic_truncated_poisson,
-    log_expm1,
-    truncated_poisson_moments,
-)
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.by_mode import TruncatedPoissonMode, truncated_poisson_rate
 from hcpf.elements.domains import POSITIVE, POSITIVE_COUNTS
 from hcpf.elements.lattice import circle, masses_from_characteristic
+from hcpf.elements.mixture import poisson_mixture
 from hcpf.elements.sampling import sum_of_draws, truncated_poisson
+from hcpf.elements.special import (
+    log_characteristic_truncated_poisson,
+    log_expm1,
+    truncated_poisson_moments,
+)
 from hcpf.elements.stirling import log_stirling2
 
 

@@ -13,11 +13,11 @@ from hcpf.data.interactions import Interactions
 from hcpf.elements.base import Element
 from hcpf.errors import InputError, NotFittedError
 from hcpf.evaluate.independent import Independent
-from hcpf.growing import as_interactions
-from hcpf.inference.heldout import set_aside
-from hcpf.inference.recipes import choose_element
-from hcpf.ranking import best_items, rates
-from hcpf.recommendations import Recommendations
+from hcpf.model.growing import as_interactions
+from hcpf.model.ranking import best_items, rates
+from hcpf.model.tables import Recommendations
+from hcpf.training.held_out import set_aside
+from hcpf.training.recipes import choose_element
 
 _SWEEPS = 200
 _NODES = 1_000  # means that are solved for; the parameter is interpolated between more

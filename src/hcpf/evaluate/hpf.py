@@ -3,14 +3,14 @@
 from typing import Any, Self
 
 from hcpf._types import FloatArray
-from hcpf.compound import CompoundPoisson
+from hcpf.distributions.compound import CompoundPoisson
 from hcpf.elements import Degenerate, Element
 from hcpf.errors import NotFittedError
 from hcpf.estimator import HCPF
 from hcpf.evaluate.independent import Independent
-from hcpf.growing import as_interactions
-from hcpf.inference.recipes import choose_element
-from hcpf.recommendations import Recommendations
+from hcpf.model.growing import as_interactions
+from hcpf.model.tables import Recommendations
+from hcpf.training.recipes import choose_element
 
 
 class HPF:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hcpf._types import ArrayLike, FloatArray
-from hcpf.compound import ObservedCompoundPoisson
+from hcpf.distributions.compound import ObservedCompoundPoisson
 from hcpf.elements.base import Element
 
 

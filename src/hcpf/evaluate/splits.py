@@ -11,9 +11,9 @@ from scipy import sparse
 from hcpf._checks import whole
 from hcpf._types import Csr, FloatArray
 from hcpf.data.interactions import Interactions
+from hcpf.data.sampling import row_of, sample_missing, select
 from hcpf.errors import InputError
-from hcpf.growing import as_interactions
-from hcpf.inference.sampling import row_of, sample_missing, select
+from hcpf.model.growing import as_interactions
 
 RandomState = int | np.random.Generator | None
 Entries = NDArray[np.int64]

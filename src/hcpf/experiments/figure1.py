@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hcpf._types import ArrayLike, FloatArray
-from hcpf.compound import CompoundPoisson
 from hcpf.data.paper import PAPER_DATASETS
+from hcpf.distributions.compound import CompoundPoisson
 from hcpf.elements import Degenerate, Element, Gamma, ZeroTruncatedPoisson
 from hcpf.errors import InputError, MissingDependencyError
 

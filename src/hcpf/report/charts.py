@@ -4,7 +4,7 @@ import numpy as np
 
 from hcpf._types import FloatArray
 from hcpf.estimator import HCPF
-from hcpf.inference.fit import Check
+from hcpf.model.history import Check
 from hcpf.report.components import Components
 from hcpf.report.degrees import Degrees
 from hcpf.report.evaluation import Evaluation

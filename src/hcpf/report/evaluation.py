@@ -25,7 +25,7 @@ from hcpf.evaluate import (
     scores,
     split,
 )
-from hcpf.growing import as_interactions
+from hcpf.model.growing import as_interactions
 
 K = 20  # length of the lists that are scored
 TEST = 0.2

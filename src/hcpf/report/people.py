@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hcpf.data.ids import IdIndex
 from hcpf.estimator import HCPF
-from hcpf.predict import listed
+from hcpf.model.predict import listed
 
 LEVEL = 0.9
 _ACTIVE, _RANDOM = 120, 120  # users that can be looked up

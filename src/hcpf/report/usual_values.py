@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
+from hcpf.core.groups import Groups
 from hcpf.elements import Element
 from hcpf.elements.conjugate import Conjugate
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
-from hcpf.groups import Groups
-from hcpf.inference.combine import Combined
+from hcpf.model.combine import Combined
 
 Side = Literal["users", "items"]
 SIDES: tuple[Side, Side] = ("users", "items")

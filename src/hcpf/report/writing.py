@@ -14,7 +14,7 @@ from hcpf._checks import flag, whole
 from hcpf._version import __version__
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
-from hcpf.predict import as_path
+from hcpf.model.predict import as_path
 from hcpf.report import habits, people, portraits, scoreboard, sections
 from hcpf.report.components import components
 from hcpf.report.degrees import degrees

@@ -1,0 +1,141 @@
+"""Sums over entries and rows that make up the bound, and rates of pairs."""
+
+import math
+
+import numpy as np
+
+from hcpf.core.jit import FAST, kernel
+from hcpf.core.kernels.count import outside, piece
+from hcpf.core.kernels.scalars import log_gamma_digamma
+from hcpf.core.kernels.sums import element_shift, log_rate_of
+from hcpf.core.kernels.types import CROSS, KNOWN, MULTIPLIER, ROWS, SHIFT, TINY_DOT
+
+f4 = np.float32
+
+
+@kernel(fastmath=FAST)
+def _row_log_z(entries, rows, cols, local, u):
+    """Sum of log Z over the row's entries, and whether the tables did not hold some of them."""
+    size = rows.a.shape[1]
+    index, coordinate = entries.index, entries.coordinate
+    g, h, tilt, log_scale = rows.g, cols.g, cols.tilt, cols.log_scale
+    shift = cols.shift
+    table, least, mode = local.log_table, local.least, local.mode
+    row_scale = rows.tilt[u, MULTIPLIER]
+    row_log = rows.log_scale[u] + rows.shift[u]
+    row_cross = local.cross * rows.tilt[u, CROSS]
+    total = 0.0
+    for e in range(entries.start[u], entries.stop[u]):
+        i = index[e]
+        dot = f4(0.0)
+        for k in range(size):
+            dot += g[u, k] * h[i, k]
+        x = dot * (row_scale * tilt[i, MULTIPLIER])
+        y = coordinate[e]
+        if not dot > TINY_DOT:
+            return total, True
+        log_rate = row_log + log_scale[i] + shift[i] + math.log(dot)
+        if row_cross != 0.0:
+            x *= f4(math.exp(min(row_cross * tilt[i, CROSS], 80.0)))
+            log_rate += row_cross * tilt[i, CROSS]
+        if mode == KNOWN:
+            total += y * log_rate
+            continue
+        row = 0
+        if mode == SHIFT:
+            x = x * y
+        else:
+            row = int(y)
+        if not (x >= local.x_low and x < local.x_high):
+            return total, True
+        bits = np.float32(x).view(np.int32)
+        j = (bits >> 20) - local.first_code
+        t = float(bits & 0xFFFFF) * 2.0**-20
+        total += piece(table, row, j, t, float(y) - row, mode)
+        if mode == ROWS:
+            total += least[row] * log_rate
+        elif mode == SHIFT:
+            total += log_rate + math.log(y)
+        else:
+            total += log_rate
+    return total, False
+
+
+@kernel()
+def _slow_log_z(entries, rows, cols, local, u):
+    """A row's sum of log Z, each entry summed over n directly."""
+    total, shares = 0.0, np.empty(rows.a.shape[1])
+    for e in range(entries.start[u], entries.stop[u]):
+        i = entries.index[e]
+        log_rate = log_rate_of(rows, cols, u, i, shares) + element_shift(rows, cols, local, u, i)
+        total += outside(local, log_rate, entries.coordinate[e])[1]
+    return total
+
+
+@kernel()
+def sum_log_z(first, last, entries, rows, cols, local, blocks, sums):
+    """Per block of rows: the sum of log Z over the entries (without the part constant in n)."""
+    for block in range(first, last):
+        total = 0.0
+        for u in range(blocks[block], blocks[block + 1]):
+            part, slow = _row_log_z(entries, rows, cols, local, u)
+            if slow:
+                part = _slow_log_z(entries, rows, cols, local, u)
+            total += part
+        sums[block] = total
+
+
+@kernel()
+def side_bound(first, last, rows, prior, activity_shape, blocks, sums):
+    """Per block: E log p(s|r) + E log p(r) + H[s] + H[r] summed over the rows."""
+    size = rows.a.shape[1]
+    a_r = prior.activity_a
+    log_gamma_r, digamma_r = log_gamma_digamma(a_r)
+    log_gamma_prior = log_gamma_digamma(activity_shape)[0]
+    log_gamma_shape = log_gamma_digamma(prior.shape)[0]
+    rate = prior.activity_rate
+    for block in range(first, last):
+        total = 0.0
+        for u in range(blocks[block], blocks[block + 1]):
+            b_r = rows.activity_b[u]
+            log_r = digamma_r - math.log(b_r)
+            mean_r = a_r / b_r
+            for k in range(size):
+                a = float(rows.a[u, k])
+                mean = float(rows.mean[u, k])
+                log_gamma, digamma = log_gamma_digamma(a)
+                log_b = math.log(a / mean)
+                total += log_gamma + (prior.shape - a) * digamma + a - prior.shape * log_b
+                total -= mean_r * mean
+            total += size * (prior.shape * log_r - log_gamma_shape)
+            total += activity_shape * math.log(rate) - log_gamma_prior
+            total += (activity_shape - 1.0) * log_r - rate * mean_r
+            total += a_r - math.log(b_r) + log_gamma_r + (1.0 - a_r) * digamma_r
+        sums[block] = total
+
+
+@kernel(fastmath=FAST)
+def pattern_rate(first, last, start, stop, index, row_mean, col_mean, blocks, sums):
+    """Per block: the sum of E[s_u] . E[v_i] over the pairs of a pattern."""
+    size = row_mean.shape[1]
+    for block in range(first, last):
+        total = 0.0
+        for u in range(blocks[block], blocks[block + 1]):
+            for e in range(start[u], stop[u]):
+                i = index[e]
+                dot = f4(0.0)
+                for k in range(size):
+                    dot += row_mean[u, k] * col_mean[i, k]
+                total += dot
+        sums[block] = total
+
+
+@kernel(fastmath=FAST)
+def pair_rates(first, last, row_mean, col_mean, row, col, out):
+    """E[s_u] . E[v_i] for each pair (row[j], col[j])."""
+    size = row_mean.shape[1]
+    for j in range(first, last):
+        dot = f4(0.0)
+        for k in range(size):
+            dot += row_mean[row[j], k] * col_mean[col[j], k]
+        out[j] = dot

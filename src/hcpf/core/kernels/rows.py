@@ -1,0 +1,131 @@
+"""The half-step: optimal posteriors of whole rows, the other side held fixed."""
+
+import math
+
+import numpy as np
+
+from hcpf.core.jit import FAST, kernel
+from hcpf.core.kernels.posterior import rescale_row, update_row
+from hcpf.core.kernels.scalars import log_mean
+from hcpf.core.kernels.sums import accumulate, slow_row
+from hcpf.core.kernels.types import COUNT, CROSS_COUNT, CUT, MULTIPLIER, VALUE_SUM, Sums
+
+f4 = np.float32
+_SPAN = 32
+"""Rows done together: taking an array out of a tuple counts references, at the price of an entry.
+Few enough that float32 holds the sums of their means."""
+# Shapes whose exp(digamma) float32 holds; and such that, beside them, what underflows is far
+# below TINY_DOT.
+_NO_UNDERFLOW, _DWARFS_UNDERFLOW = f4(0.0125), f4(0.2)
+
+
+@kernel()
+def _multiplier(log_multiplier):
+    """What a dot product is multiplied with; 0 or infinity where float32 might not hold it."""
+    if log_multiplier < -80.0:
+        return f4(0.0)
+    return f4(math.exp(log_multiplier)) if log_multiplier <= 80.0 else f4(np.inf)
+
+
+@kernel()
+def _scale_small_row(rows, u):
+    """Scale a row of g with some tiny shapes; returns the log of the scale."""
+    size = rows.a.shape[1]
+    top, most = f4(0.0), f4(0.0)
+    for k in range(size):
+        top = max(top, rows.g[u, k])
+        most = max(most, rows.a[u, k])
+    if most > _DWARFS_UNDERFLOW:
+        for k in range(size):
+            rows.g[u, k] /= top
+        return math.log(top)
+    log_scale = -np.inf
+    for k in range(size):
+        log_scale = max(log_scale, log_mean(float(rows.a[u, k]), float(rows.mean[u, k])))
+    for k in range(size):
+        here = log_mean(float(rows.a[u, k]), float(rows.mean[u, k]))
+        rows.g[u, k] = f4(math.exp(here - log_scale))
+    return log_scale
+
+
+@kernel()
+def scale_rows(rows):
+    """Recompute g, log_scale and multiplier of all rows from a, mean and shift."""
+    for u in range(len(rows.a)):
+        least = rescale_row(rows.a, rows.mean, rows.g, u)
+        rows.log_scale[u] = 0.0 if least > _NO_UNDERFLOW else _scale_small_row(rows, u)
+        rows.tilt[u, MULTIPLIER] = _multiplier(rows.log_scale[u] + rows.shift[u])
+
+
+@kernel(fastmath=FAST)
+def _add_pattern(pattern, cols, first, last, base, scale, rates):
+    """Per row: the shared part of the rates and the pattern's pairs on top."""
+    start, stop, index, means = pattern.start, pattern.stop, pattern.index, cols.mean
+    for u in range(first, last):
+        r = u - first
+        for k in range(len(base)):
+            rates[r, k] = 0.0
+        for e in range(start[u], stop[u]):
+            for k in range(len(base)):
+                rates[r, k] += means[index[e], k]
+        for k in range(len(base)):
+            rates[r, k] = scale * max(base[k] + pattern.sign * rates[r, k], 0.0)
+
+
+@kernel()
+def _posteriors(rows, first, last, prior, sums, rates, column_sum):
+    """New posteriors of some rows; adds their means to the column sums."""
+    a, mean, g, activity_b = rows.a, rows.mean, rows.g, rows.activity_b
+    log_scales, tilt, shifts = rows.log_scale, rows.tilt, rows.shift
+    row_count, cross_count, value_sum = rows.count, rows.cross_count, rows.value_sum
+    totals, counts, slow = sums.totals, sums.counts, sums.slow
+    shape, scale, step = prior.shape, prior.scale, prior.step
+    for u in range(first, last):
+        r = u - first
+        activity = prior.activity_a / activity_b[u]
+        row_sum, least = update_row(
+            a, mean, g, u, totals, rates, r, slow[r], shape, scale, activity, step, column_sum
+        )
+        activity_b[u] = prior.activity_rate + row_sum
+        row_count[u], cross_count[u] = counts[r, COUNT], counts[r, CROSS_COUNT]
+        value_sum[u] = counts[r, VALUE_SUM]
+        log_scale = 0.0 if least > _NO_UNDERFLOW else _scale_small_row(rows, u)
+        if log_scale != log_scales[u]:  # both are 0 as a rule
+            log_scales[u] = log_scale
+            tilt[u, MULTIPLIER] = _multiplier(log_scale + shifts[u])
+
+
+@kernel()
+def update_rows(
+    first, last, entries, rows, cols, local, prior, base, pattern, blocks, column_sums, counts
+):
+    """One half-step: the optimal posterior of each row of some blocks, the columns held fixed.
+
+    ``base`` is the part of the rates that all rows share (the column sums of the other side's
+    means, or 0); ``pattern`` adds or takes away single pairs. Sums over rows come back per block,
+    added to what is there.
+    """
+    # Arrays are copied in loops: an assignment of slices would compile its error message, too.
+    size, width = rows.a.shape[1], rows.g.shape[1]
+    acc, column_sum = np.zeros(width, np.float32), np.zeros(width, np.float32)
+    span = Sums(np.empty((_SPAN, width)), np.empty((_SPAN, 4)), np.empty(_SPAN, np.bool_))
+    rates = np.zeros((_SPAN, width))
+    for r in range(_SPAN):
+        for k in range(size):
+            rates[r, k] = prior.scale * base[k]
+    for block in range(first, last):
+        for here in range(blocks[block], blocks[block + 1], _SPAN):
+            end = min(here + _SPAN, blocks[block + 1])
+            accumulate(entries, rows, cols, local, here, end, acc, span)
+            for r in range(end - here):
+                if span.slow[r]:
+                    total = span.totals[r, :size]
+                    slow_row(entries, rows, cols, local, here + r, total, span.counts[r])
+                counts[block, COUNT] += span.counts[r, COUNT]
+                counts[block, CUT] += span.counts[r, CUT]
+            if pattern.sign != 0.0:
+                _add_pattern(pattern, cols, here, end, base, prior.scale, rates)
+            _posteriors(rows, here, end, prior, span, rates, column_sum)
+            for k in range(size):
+                column_sums[block, k] += column_sum[k]
+                column_sum[k] = f4(0.0)

@@ -1,0 +1,109 @@
+"""The arrays and constants that the kernels share."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+KNOWN, ROWS, SHIFT, GRID, DIRECT = 0, 1, 2, 3, 4
+"""The modes of the local step; see ``hcpf.core.count_tables``."""
+
+TINY_DOT = np.float32(1e-26)
+"""A scaled dot product below this may have lost what underflowed, and is redone in logarithms."""
+
+
+MULTIPLIER, CROSS, WEIGHT = 0, 1, 1
+"""Columns of ``Factors.tilt``, the last one as float64: four columns of float32 in all."""
+
+COUNT, CUT, CROSS_COUNT, VALUE_SUM = 0, 1, 2, 3
+"""Columns of ``Sums.counts``: sums of E[n], of entries whose series was cut short, of E[n] x_i (or
+x_i), and of y_ui weight_i."""
+
+NEGLIGIBLE = -34.0
+"""Log of a term of a sum over n, relative to the largest, that no longer counts."""
+
+
+class Entries(NamedTuple):
+    """Stored entries by row: row r holds positions start[r] to stop[r]."""
+
+    start: np.ndarray
+    stop: np.ndarray
+    index: np.ndarray
+    coordinate: np.ndarray
+    value: np.ndarray  # float32, in units of ``Values.unit``; empty where no theta weighs values
+
+
+class Factors(NamedTuple):
+    """One side's variational parameters, in the form the kernels use."""
+
+    a: np.ndarray  # shapes a^s_uk
+    mean: np.ndarray  # E[s_uk] = a / b
+    g: np.ndarray  # exp(E log s_uk), rows that might underflow scaled to a maximum of 1; padded
+    log_scale: np.ndarray  # the log of that scale, float64
+    shift: np.ndarray  # what the element adds to the log rate in this row (float64)
+    activity_b: np.ndarray  # b^r_u
+    count: np.ndarray  # sum of E[n] over the row's entries, from the last half-step
+    cross_count: np.ndarray  # sum of E[n] x_i, or of x_i, over the row's entries
+    value_sum: np.ndarray  # sum of y_ui weight_i over the row's entries, where there are values
+    tilt: np.ndarray  # multiplier and x_u, float32, and weight: entries read them in no order
+
+    @property
+    def multiplier(self) -> np.ndarray:
+        """exp(log_scale + shift), which a dot product is multiplied with; 0 or inf if too far."""
+        return self.tilt[:, MULTIPLIER]
+
+    @property
+    def cross(self) -> np.ndarray:
+        """x_u: a pair adds local.cross x_u x_i to its log rate."""
+        return self.tilt[:, CROSS]
+
+    @property
+    def weight(self) -> np.ndarray:
+        """What a value counts with for theta of the other side."""
+        return self.tilt.view(np.float64)[:, WEIGHT]
+
+
+class Local(NamedTuple):
+    """Where E[n] and log Z come from; see ``hcpf.core.count_tables``."""
+
+    mode: int
+    first_code: int  # bits of the first node's float, shifted
+    x_low: np.float32
+    x_high: np.float32
+    mean_table: np.ndarray  # (rows, segments, 4 or 16) cubic coefficients, float32
+    log_table: np.ndarray  # the same for log of the sum over x^least, float64
+    least: np.ndarray  # per row of weights: the least n
+    start: np.ndarray  # per row of weights: where it begins in `series`, and the end of the last
+    more: np.ndarray  # per row of weights: whether n goes on beyond it
+    series: np.ndarray  # log weights without n log x, for n = least, least + 1, ...
+    phi: np.ndarray  # GRID, DIRECT: phi(n) - phi(1) for n = 1, 2, ...
+    places: np.ndarray  # GRID: log |g| of the table's rows; DIRECT: g of the distinct values
+    sign: float  # GRID: sign of g
+    cross: float = 0.0  # factor of x_u x_i in the log rate; 0 where no element varies by both
+    crosses_once: bool = False  # whether an entry adds x_i to its cross count, not E[n] x_i
+
+
+class Prior(NamedTuple):
+    """Constants of one side's update."""
+
+    shape: float  # eta
+    activity_a: float  # rho + K eta
+    activity_rate: float  # rho / varrho
+    step: float  # 1 for coordinate ascent, else the step of the natural gradient
+    scale: float  # how much of the data the entries stand for (1, or users / batch)
+
+
+class Pattern(NamedTuple):
+    """Pairs whose means enter the rates one by one: excluded (-1) or the observed ones (+1)."""
+
+    start: np.ndarray
+    stop: np.ndarray
+    index: np.ndarray
+    sign: float
+
+
+class Sums(NamedTuple):
+    """What the entries of each row add up to."""
+
+    totals: np.ndarray  # sum of E[n] / dot times the other side's g, float64, as wide as that
+    counts: np.ndarray  # columns COUNT, CUT, CROSS_COUNT and VALUE_SUM
+    slow: np.ndarray  # whether some entry could not be summed so

@@ -1,0 +1,87 @@
+"""The fitted variational posterior: independent gammas for every factor and activity."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from hcpf._types import FloatArray
+from hcpf.core.groups import Groups
+
+
+@dataclass(frozen=True, eq=False)
+class FactorPosterior:
+    r"""One side: :math:`q(s_{uk}) = \mathrm{Gamma}(a_{uk}, b_{uk})`, activities likewise.
+
+    Arrays are stored as they were trained (float32 factors) and read as float64.
+    """
+
+    shape_: NDArray[np.float32]
+    mean_: NDArray[np.float32]
+    activity_a: FloatArray
+    activity_b: FloatArray
+    groups: Groups | None = None
+    """Theta of each row, where the element varies on this side."""
+
+    @property
+    def a(self) -> FloatArray:
+        """Shapes, rows x K."""
+        return self.shape_.astype(np.float64)
+
+    @property
+    def b(self) -> FloatArray:
+        """Rates, rows x K."""
+        return self.shape_ / self.mean_.astype(np.float64)
+
+    @property
+    def mean(self) -> FloatArray:
+        """E[s] = a / b."""
+        return self.mean_.astype(np.float64)
+
+    @property
+    def log_mean(self) -> FloatArray:
+        """E[log s] = digamma(a) - log b."""
+        return special.psi(self.a) - np.log(self.b)
+
+    def at(self, rows: Any) -> "FactorPosterior":
+        """Some of the rows, chosen as NumPy would."""
+        return FactorPosterior(
+            self.shape_[rows],
+            self.mean_[rows],
+            self.activity_a[rows],
+            self.activity_b[rows],
+            None if self.groups is None else self.groups.at(rows),
+        )
+
+    def joined(self, more: "FactorPosterior") -> "FactorPosterior":
+        """These rows, and then more."""
+        names = ("shape_", "mean_", "activity_a", "activity_b")
+        groups = self.groups
+        if groups is not None and more.groups is not None:
+            groups = groups.joined(more.groups)
+        return FactorPosterior(
+            *(np.concatenate([getattr(self, name), getattr(more, name)]) for name in names),
+            groups=groups,
+        )
+
+    def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float32]:
+        """Draws of the factors, size x rows x K."""
+        shape = (size, *self.shape_.shape)
+        draws = rng.standard_gamma(self.shape_, shape, dtype=np.float32)
+        draws *= self.mean_ / self.shape_
+        return draws
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The posterior of both sides of the matrix."""
+
+    users: FactorPosterior
+    items: FactorPosterior
+
+    @property
+    def n_components(self) -> int:
+        """K, the number of components."""
+        return self.users.shape_.shape[1]

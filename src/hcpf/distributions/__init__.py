@@ -1,0 +1,1 @@
+"""The distribution of a pair's value: compound Poisson and hurdle, and averages over draws."""

@@ -1,0 +1,147 @@
+"""The predictive distribution with the uncertainty of the factors: an average over draws."""
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from hcpf._checks import whole
+from hcpf._types import ArrayLike, FloatArray
+from hcpf.distributions.compound import CompoundPoisson
+from hcpf.distributions.quantile import invert_cdf
+from hcpf.elements.base import Element
+from hcpf.elements.domains import as_float_array, check_rng
+from hcpf.errors import InputError
+
+
+class _Average:
+    """A mixture of compound Poisson distributions, one for each draw of the rates."""
+
+    def __init__(self, parts: Any, weights: FloatArray) -> None:
+        self._parts = parts  # shape (draws, *pairs)
+        self._weights = weights  # the same shape; sums to 1 over the draws
+        self.shape: tuple[int, ...] = parts.shape[1:]
+
+    @property
+    def rate(self) -> FloatArray:
+        """The drawn rates, draws first."""
+        return self._parts.rate
+
+    @property
+    def element(self) -> Element:
+        """The element distribution."""
+        return self._parts.element
+
+    @property
+    def mean(self) -> FloatArray:
+        """The expected value."""
+        return np.sum(self._weights * self._parts.mean, axis=0)
+
+    @property
+    def variance(self) -> FloatArray:
+        """The variance: within the draws, and between their means."""
+        means = self._parts.mean
+        second = np.sum(self._weights * (self._parts.variance + np.square(means)), axis=0)
+        return np.maximum(second - np.square(self.mean), 0.0)
+
+    def log_density(self, y: ArrayLike) -> FloatArray:
+        """Log density of observing the value ``y``."""
+        parts, weights = self._beside(as_float_array(y, "y"))
+        return np.asarray(special.logsumexp(parts.log_density(y), axis=0, b=weights))
+
+    def cdf(self, y: ArrayLike) -> FloatArray:
+        """Probability of a value of at most ``y``."""
+        parts, weights = self._beside(as_float_array(y, "y"))
+        return np.sum(weights * parts.cdf(y), axis=0)
+
+    def _beside(self, y: FloatArray) -> tuple[Any, FloatArray]:
+        """Parts and weights with the draws before every dimension of ``y`` and of the pairs."""
+        self._shape_with(y.shape)
+        lead = (slice(None), *(None,) * (y.ndim - len(self.shape)))
+        parts = type(self._parts)(self._parts.rate[lead], self.element.at(lead))
+        return parts, self._weights[lead]
+
+    def _shape_with(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        try:
+            return np.broadcast_shapes(shape, self.shape)
+        except ValueError:
+            raise InputError(
+                f"Values of shape {shape} do not go with pairs of shape {self.shape}."
+            ) from None
+
+    def quantile(self, q: ArrayLike) -> FloatArray:
+        """The smallest value whose cdf is at least ``q``, for 0 < q < 1."""
+        levels = as_float_array(q, "q")
+        if not np.all((levels > 0) & (levels < 1)):
+            raise InputError(f"quantile: q must lie strictly between 0 and 1, got {q!r}.")
+        shape = self._shape_with(levels.shape)
+        parts, weights = self._beside(levels)
+        full = (len(weights), *shape)
+        flat = len(weights), -1
+        rates = np.broadcast_to(parts.rate, full).reshape(flat)
+        element = parts.element.broadcast_to(full).reshape(flat)
+        weights = np.broadcast_to(weights, full).reshape(flat)
+        kind = type(parts)
+
+        def cdf(y: FloatArray, index: Any) -> FloatArray:
+            some = (slice(None), index)
+            return np.sum(weights[some] * kind(rates[some], element.at(some)).cdf(y), axis=0)
+
+        found = invert_cdf(
+            cdf,
+            np.broadcast_to(levels, shape).ravel(),
+            mean=np.broadcast_to(self.mean, shape).ravel(),
+            spread=np.broadcast_to(np.sqrt(self.variance), shape).ravel(),
+            discrete=self.element.support.discrete,
+        )
+        return found.reshape(shape)
+
+    def interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
+        """The equal-tailed interval that holds a share ``level`` of the distribution."""
+        share = as_float_array(level, "level")
+        if share.ndim or not 0 < share < 1:
+            raise InputError(f"interval: level must lie strictly between 0 and 1, got {level!r}.")
+        tail = 0.5 * (1.0 - float(share))
+        return self.quantile(tail), self.quantile(1.0 - tail)
+
+    def sample(self, size: int = 1, *, rng: np.random.Generator) -> FloatArray:
+        """Draw values; ``size`` comes before the shape of the pairs."""
+        check_rng(rng)
+        size = whole("size", size, least=0)
+        draws = len(self._weights)
+        weights = self._weights.reshape(draws, -1)
+        rates = self._parts.rate.reshape(draws, -1)
+        level = rng.random((size, 1, weights.shape[1]))
+        chosen = np.sum(np.cumsum(weights, axis=0)[None] < level, axis=1)
+        picked = np.minimum(chosen, draws - 1), np.arange(weights.shape[1])
+        element = self.element.reshape((draws, -1)).at(picked)
+        drawn = type(self._parts)(rates[picked], element).sample(rng=rng)
+        return drawn.reshape(size, *self.shape)
+
+
+class PosteriorPredictive(_Average):
+    """X+ averaged over draws of the factors; ``observed`` is the same given that it is observed."""
+
+    def __init__(self, rate: FloatArray, element: Element) -> None:
+        parts = CompoundPoisson(rate, element)
+        super().__init__(parts, np.full(parts.shape, 1.0 / len(rate)))
+
+    @property
+    def prob_observed(self) -> FloatArray:
+        """Probability that the pair is observed."""
+        return np.mean(self._parts.prob_observed, axis=0)
+
+    @property
+    def mean_observed(self) -> FloatArray:
+        """Expected value given that the pair is observed."""
+        return self.observed.mean
+
+    def log_density_observed(self, y: ArrayLike) -> FloatArray:
+        """Log density of ``y`` given that the pair is observed."""
+        return self.observed.log_density(y)
+
+    @property
+    def observed(self) -> _Average:
+        """The distribution of the value of a pair that is observed."""
+        probability = np.maximum(self._parts.prob_observed, 1e-300)
+        return _Average(self._parts.observed, probability / probability.sum(axis=0))

@@ -1,0 +1,152 @@
+r"""The sum over n that defines every compound Poisson density.
+
+The terms :math:`\mathrm{Po}(n \mid \Lambda)\, p(y \mid n)` are log-concave in n for every element
+of an additive exponential dispersion model used here, so they rise to one mode and fall on
+either side: the sum starts there and stops where a further term cannot change it. Most often n is
+small and the first few terms are all that count, so these are tried before.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hcpf._types import BoolArray, FloatArray
+from hcpf.elements.base import Element
+from hcpf.elements.special import log_poisson
+
+_CHUNK = 1 << 10  # entries summed at once
+_FIRST_BLOCK, _LARGEST_BLOCK = 16, 1024
+_NEGLIGIBLE = 1e-20
+
+
+@dataclass(frozen=True)
+class SeriesSum:
+    """log of the sum, and the mean and second moment of n under the normalised terms."""
+
+    log_sum: FloatArray
+    mean: FloatArray
+    second: FloatArray
+
+
+def sum_over_n(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
+    r"""Sum :math:`\mathrm{Po}(n \mid \Lambda)\, p(y \mid n)` over n >= 1 for each (y, rate)."""
+    y, rate, *_ = np.broadcast_arrays(y, rate, *element.parameters.values())
+    if element.once:
+        return _sum_once(element, y, rate)
+    flat = element.broadcast_to(y.shape)
+    values, rates = y.ravel(), rate.ravel()
+    out = np.empty((3, values.size))
+    for start in range(0, values.size, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        with np.errstate(over="ignore"):  # a value too far out has density 0
+            out[:, part] = _sum_chunk(flat.at(part), values[part], rates[part])
+    log_sum, mean, second = out.reshape(3, *y.shape)
+    return SeriesSum(log_sum, mean, second)
+
+
+def _sum_once(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
+    """The same where n says nothing about the value: n is a Poisson number above 0."""
+    with np.errstate(over="ignore"):
+        density = element.log_density_unchecked(y, np.ones_like(y))
+    observed = -np.expm1(-rate)
+    return SeriesSum(density + np.log(observed), rate / observed, rate * (1.0 + rate) / observed)
+
+
+class _Terms:
+    """The terms of some entries, as a function of n."""
+
+    def __init__(self, element: Element, y: FloatArray, rate: FloatArray) -> None:
+        self.element, self.y, self.rate = element, y, rate
+        self.low, self.high = element.n_range(y)
+
+    def of(self, chosen: BoolArray) -> "_Terms":
+        """Those of some of the entries."""
+        return _Terms(self.element.at(chosen), self.y[chosen], self.rate[chosen])
+
+    def at(self, n: FloatArray) -> FloatArray:
+        """Logs of the terms at n, one for each entry or a row for each."""
+        column = (slice(None),) + (None,) * (n.ndim - 1)
+        density = self.element.at(column).log_density_unchecked(self.y[column], n)
+        return log_poisson(n, self.rate[column]) + density
+
+    def block(self, n: FloatArray) -> FloatArray:
+        """Logs of the terms at rows of n, of which some may be impossible."""
+        low, high = self.low[:, None], self.high[:, None]
+        return np.where((n >= low) & (n <= high), self.at(np.clip(n, low, high)), -np.inf)
+
+
+def _sum_chunk(element: Element, y: FloatArray, rate: FloatArray) -> FloatArray:
+    """Log of the sum, mean and second moment of n."""
+    terms = _Terms(element, y, rate)
+    # Few elements are the rule: the first terms mostly hold all that counts.
+    step = np.arange(_FIRST_BLOCK, dtype=np.float64)
+    first = terms.block(terms.low[:, None] + step)
+    peak = first.max(axis=1)
+    weight = np.exp(first - np.where(np.isfinite(peak), peak, 0.0)[:, None])
+    out = _moments(peak, terms.low, weight.sum(axis=1), weight @ step, weight @ (step * step))
+    longer = weight[:, -1] > _NEGLIGIBLE
+    if np.any(longer):
+        best = np.argmax(first[longer], axis=1)
+        out[:, longer] = _outward(terms.of(longer), terms.low[longer] + best, best == step[-1])
+    return out
+
+
+def _outward(terms: _Terms, mode: FloatArray, further: BoolArray) -> FloatArray:
+    """The same from the mode outward, which is known but where it lies further up."""
+    if np.any(further):
+        mode[further] = _mode(terms.of(further))
+    peak = terms.at(mode)
+    total, first, second = np.ones_like(mode), np.zeros_like(mode), np.zeros_like(mode)
+    for direction in (1.0, -1.0):
+        active, reached, size = np.isfinite(peak), 0, _FIRST_BLOCK
+        while np.any(active):
+            step = direction * np.arange(reached + 1, reached + size + 1, dtype=np.float64)
+            block = terms.of(active).block(mode[active][:, None] + step)
+            weight = np.exp(block - peak[active][:, None])
+            total[active] += weight.sum(axis=1)
+            first[active] += weight @ step
+            second[active] += weight @ (step * step)
+            # A log-concave sequence that has fallen this far leaves nothing behind that counts.
+            active[active] = weight[:, -1] > _NEGLIGIBLE
+            reached, size = reached + size, min(2 * size, _LARGEST_BLOCK)
+    return _moments(peak, mode, total, first, second)
+
+
+def _moments(
+    peak: FloatArray, start: FloatArray, total: FloatArray, first: FloatArray, second: FloatArray
+) -> FloatArray:
+    """Log of the sum, mean and second moment, from sums relative to the peak and to a first n."""
+    total = np.where(total > 0.0, total, 1.0)  # where no term is finite
+    first, second = first / total, second / total
+    with np.errstate(invalid="ignore"):
+        return np.stack(
+            [peak + np.log(total), start + first, start * (start + 2.0 * first) + second]
+        )
+
+
+def _mode(terms: _Terms) -> FloatArray:
+    """Find the n with the largest term of each entry, by bisection on the sign of the slope."""
+
+    def rises(chosen: BoolArray, n: FloatArray) -> BoolArray:
+        some = terms.of(chosen)
+        return some.at(n + 1.0) > some.at(n)
+
+    low, high, rate = terms.low.copy(), terms.high, terms.rate
+    active = low < high
+    if np.any(active):
+        active[active] = rises(active, low[active])
+    high = np.where(active, high, low)
+    # Where n is unbounded, double until the terms fall.
+    top = np.where(np.isinf(high), np.maximum(2.0 * low, np.ceil(rate)) + 16.0, high)
+    climbing = active & np.isinf(high)
+    while np.any(climbing):
+        climbing[climbing] = rises(climbing, top[climbing])
+        top = np.where(climbing, 2.0 * top, top)
+    while np.any(active):
+        middle = np.floor(0.5 * (low + top))
+        up = np.zeros_like(active)
+        up[active] = rises(active, middle[active])
+        low = np.where(active & up, middle + 1.0, low)
+        top = np.where(active & ~up, middle, top)
+        active = low < top
+    return low

@@ -1,1 +1,0 @@
-"""Variational inference: exact coordinate ascent, minibatch and single-entry stochastic ascent."""

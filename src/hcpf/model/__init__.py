@@ -1,0 +1,1 @@
+"""What a fit gives, and all that can be asked of it."""

@@ -1,0 +1,75 @@
+"""Clusters of items, for a start that is not mere noise.
+
+Items that the same users have are near each other in the leading singular vectors of the pattern of
+the data, scaled by the rows' and columns' numbers of entries. Coordinate ascent from clusters of
+such items ends in other modes than from noise, often in better ones, and the average of both kinds
+predicts better than that of either.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hcpf._types import Csr
+from hcpf.data.sampling import some_rows
+
+_MOST_ENTRIES = 2_000_000  # of the users from whom clusters are learned
+_SPARE, _POWERS = 10, 3  # columns and rounds of the randomised singular vectors
+_ROUNDS = 20  # of k-means
+_DAMPING = 5.0  # added to numbers of entries, so that rows with few do not dominate
+
+Array = NDArray[np.float32]
+
+
+def cluster_items(matrix: Csr, n_clusters: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The cluster of each item; some clusters may be empty."""
+    matrix = matrix[some_rows(matrix, _MOST_ENTRIES, rng)]
+    degrees = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    places = _embed(matrix, degrees, n_clusters, rng)
+    norm = np.linalg.norm(places, axis=1, keepdims=True)
+    directions = places / np.maximum(norm, np.finfo(np.float32).tiny)
+    found = _k_means(directions, degrees.astype(np.float32) + np.float32(0.5), n_clusters, rng)
+    lost = norm[:, 0] == 0.0
+    found[lost] = rng.integers(n_clusters, size=int(lost.sum()))
+    return found
+
+
+def _embed(matrix: Csr, degrees: NDArray[np.int64], size: int, rng: np.random.Generator) -> Array:
+    """The items' leading singular vectors, each times its singular value."""
+    by_user = 1.0 / np.sqrt(np.diff(matrix.indptr) + _DAMPING)
+    by_item = 1.0 / np.sqrt(degrees + _DAMPING)
+    weight = np.repeat(by_user, np.diff(matrix.indptr)) * by_item[matrix.indices]
+    scaled: Any = sparse.csr_array(
+        (weight.astype(np.float32), matrix.indices, matrix.indptr), shape=matrix.shape
+    )
+    turned = scaled.T.tocsr()
+    columns = min(size + _SPARE, *matrix.shape)
+    basis: Array = rng.standard_normal((matrix.shape[1], columns), dtype=np.float32)
+    for _ in range(_POWERS):
+        basis = np.linalg.qr(turned @ np.linalg.qr(scaled @ basis)[0])[0]
+    _, values, rotation = np.linalg.svd(scaled @ basis, full_matrices=False)
+    return (basis @ rotation.T)[:, :size] * values[:size]
+
+
+def _k_means(
+    points: Array, weights: Array, n_clusters: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Clusters of directions by their cosine, begun as in k-means++."""
+    centres = np.empty((n_clusters, points.shape[1]), np.float32)
+    nearest = np.zeros(len(points), np.float32)
+    exact = weights.astype(np.float64)  # chances have to add up to 1
+    for j in range(n_clusters):
+        chance = np.maximum(1.0 - nearest, 1e-9) * exact
+        centres[j] = points[rng.choice(len(points), p=chance / chance.sum())]
+        nearest = np.maximum(nearest, points @ centres[j])
+    found = np.argmax(points @ centres.T, axis=1)
+    for _ in range(_ROUNDS):
+        members = sparse.csr_array(
+            (weights, (found, np.arange(len(points)))), shape=(n_clusters, len(points))
+        )
+        sums: Any = members @ points
+        centres = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+        found = np.argmax(points @ centres.T, axis=1)
+    return found

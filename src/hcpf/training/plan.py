@@ -1,0 +1,75 @@
+"""What decides a fit, besides the data, checked."""
+
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+import numpy as np
+
+from hcpf._checks import flag, number, one_of, settle, whole
+from hcpf.core.priors import Priors
+from hcpf.elements.base import Element
+from hcpf.errors import ParameterError
+from hcpf.training.options import FitOptions
+from hcpf.training.recipes import check_tempering
+
+TRAINING_SETS = ("full", "observed", "binary")
+COMBINATIONS = ("average", "best")
+STARTS = ("auto", "noise", "clusters")
+
+
+@dataclass(frozen=True, eq=False)
+class FitPlan:
+    """Everything that decides a fit, besides the data."""
+
+    n_components: int
+    element: str | Element
+    train_on: str
+    n_fits: int
+    combine: str
+    priors: str | Priors
+    options: FitOptions
+    validation_fraction: float = 0.0
+    n_truncation: int | None = None
+    tempering: str | float = 1.0
+    init: str = "auto"
+    n_threads: int | None = None
+    random_state: int | np.random.Generator | None = None
+    progress: bool | None = None
+    checkpoint: Path | None = None
+    checkpoint_every: int = 10
+    checkpoint_seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        below_one = float(np.nextafter(1.0, 0.0))
+        settle(
+            self,
+            n_components=whole("n_components", self.n_components),
+            train_on=one_of("train_on", self.train_on, TRAINING_SETS),
+            n_fits=whole("n_fits", self.n_fits),
+            tempering=check_tempering(self.tempering),
+            combine=one_of("combine", self.combine, COMBINATIONS),
+            init=one_of("init", self.init, STARTS),
+            validation_fraction=number(
+                "validation_fraction", self.validation_fraction, 0.0, below_one, "in [0, 1)"
+            ),
+            checkpoint_every=whole("checkpoint_every", self.checkpoint_every),
+            checkpoint_seconds=number(
+                "checkpoint_seconds", self.checkpoint_seconds, 0.0, inf, "0 or more"
+            ),
+        )
+        for name in ("n_truncation", "n_threads"):
+            if getattr(self, name) is not None:
+                settle(self, **{name: whole(name, getattr(self, name))})
+        if self.progress is not None:
+            flag("progress", self.progress)
+        if self.init == "clusters" and not self.keeps_its_start:
+            raise ParameterError(
+                'init="clusters" needs solver "auto" or "cavi", and train_on "full" or "binary": '
+                "other solvers forget their start, and observed entries alone have no clusters."
+            )
+
+    @property
+    def keeps_its_start(self) -> bool:
+        """Whether clusters of items can be where a fit begins."""
+        return self.options.solver in ("auto", "cavi") and self.train_on != "observed"

@@ -1,0 +1,1 @@
+"""The solvers: how one pass over the data changes the factors."""
