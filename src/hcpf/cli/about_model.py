@@ -11,8 +11,8 @@ from hcpf.cli.elements import element_text
 from hcpf.cli.files import readable_size
 from hcpf.cli.fit import summary
 from hcpf.cli.models import MANIFEST, load_model
-from hcpf.cli.names import read_names
 from hcpf.cli.screen import number, percent, show_facts
+from hcpf.cli.sources import read_names
 
 
 def describe_model(folder: Path, names: str | None = None) -> dict[str, Any]:

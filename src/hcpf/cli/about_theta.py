@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _ENDS = 3  # rows from either end
 
 
-def describe_theta(model: "HCPF", names: dict[str, str] | None) -> dict[str, Any] | None:
+def describe_theta(model: "HCPF", names: dict[str, str]) -> dict[str, Any] | None:
     """What is usual for users and items, as JSON; None where theta is one for all."""
     from hcpf.report.usual_values import usual, varying_sides
 
@@ -23,13 +23,13 @@ def describe_theta(model: "HCPF", names: dict[str, str] | None) -> dict[str, Any
     return {side: _describe(usual(model, side), model, names) for side in sides}
 
 
-def _describe(found: "Usual", model: "HCPF", names: dict[str, str] | None) -> dict[str, Any]:
+def _describe(found: "Usual", model: "HCPF", names: dict[str, str]) -> dict[str, Any]:
     ids = model.users_ if found.side == "users" else model.items_
     groups = getattr(model.posterior_, found.side).groups
 
     def row(place: Any) -> dict[str, Any]:
         one = ids[place]
-        known = {} if names is None or found.side == "users" else {"name": names.get(str(one))}
+        known = {"name": names.get(str(one))} if names and found.side == "items" else {}
         return {
             "id": one, **known, "usual": found.value[place], "entries": found.entries[place],
             "average": found.average[place],

@@ -10,7 +10,6 @@ from hcpf.cli import options
 from hcpf.cli.files import prepare_table, write_table
 from hcpf.cli.intervals import LEVEL, intervals
 from hcpf.cli.models import load_model, parse_ids, unknown_ids
-from hcpf.cli.names import two_columns
 from hcpf.cli.recommend import EXPECTED, PROBABILITY, RESPONSE
 from hcpf.cli.screen import Field, note, show_json, show_rows
 from hcpf.cli.sources import Source
@@ -110,12 +109,14 @@ def _products(users: Any, items: Any) -> Iterator[tuple[Any, Any]]:
 def _pairs_in(model: "HCPF", path: str, skip_unknown: bool) -> Iterator[tuple[Any, Any]]:
     import numpy as np
 
+    from hcpf.data.pairs import read_pairs
+
     roles, header = Source([path], response="none").roles(quiet=True)
     note(f"user = {roles.user}, item = {roles.item}")
     skipped = 0
-    for batch in two_columns(path, roles.user, roles.item, header=header):
-        users = parse_ids("user", model.users_, [pair[0] for pair in batch])
-        items = parse_ids("item", model.items_, [pair[1] for pair in batch])
+    for first, second in read_pairs(path, roles.user, roles.item, header=header):
+        users = parse_ids("user", model.users_, first)
+        items = parse_ids("item", model.items_, second)
         new_user = unknown_ids(model.users_, users)
         strange = new_user | unknown_ids(model.items_, items)
         if strange.any() and not skip_unknown:

@@ -10,8 +10,8 @@ import typer
 from hcpf.cli import options
 from hcpf.cli.files import prepare_table, write_table
 from hcpf.cli.models import load_model, parse_ids
-from hcpf.cli.names import read_names
 from hcpf.cli.screen import Field, number, percent, show_json, show_rows
+from hcpf.cli.sources import read_names
 
 if TYPE_CHECKING:
     from hcpf.estimator import HCPF
@@ -72,7 +72,7 @@ def recommend(
             show_json({"path": str(output), "users": len(ids), "rows": rows})
         return
     records = [record for part in parts for record in _records(part, called)]
-    _show(records, called is not None, as_json)
+    _show(records, bool(called), as_json)
 
 
 def _lists(model: "HCPF", ids: Any, n: int, by: str, exclude_seen: bool) -> Iterator[Any]:
@@ -81,18 +81,18 @@ def _lists(model: "HCPF", ids: Any, n: int, by: str, exclude_seen: bool) -> Iter
         yield model.recommend(ids[first : first + step], n, by=by, exclude_seen=exclude_seen)
 
 
-def _with_names(table: Any, called: dict[str, str] | None) -> Any:
-    if called is None:
+def _with_names(table: Any, called: dict[str, str]) -> Any:
+    if not called:
         return table
     names = [called.get(str(item), "") for item in table["item"].to_pylist()]
     return table.add_column(table.schema.get_field_index("item") + 1, "name", [names])
 
 
-def _records(part: Any, called: dict[str, str] | None) -> list[dict[str, Any]]:
+def _records(part: Any, called: dict[str, str]) -> list[dict[str, Any]]:
     columns = list(part.columns())
     records = [dict(zip(columns, row, strict=True)) for row in part]
-    for record in records if called is not None else ():
-        record["name"] = (called or {}).get(str(record["item"]), "")
+    for record in records if called else ():
+        record["name"] = called.get(str(record["item"]), "")
     return records
 
 

@@ -9,9 +9,8 @@ import typer
 from hcpf.cli import options
 from hcpf.cli.files import prepare_file, replacing
 from hcpf.cli.models import load_model
-from hcpf.cli.names import read_names
 from hcpf.cli.screen import show_json
-from hcpf.cli.sources import Source
+from hcpf.cli.sources import Source, read_names
 from hcpf.errors import MissingDependencyError
 
 
@@ -46,7 +45,7 @@ def report(
         # The ending may tell the writer the format, so it stays.
         named = partial.with_name(f"{partial.name}{output.suffix}")
         try:
-            write_report(fitted, named, data=entries, names=known)
+            write_report(fitted, named, data=entries, names=known or None)
             named.replace(partial)
         finally:
             named.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from hcpf.cli.screen import note
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:
+    from hcpf.data.canonical import IdArray
     from hcpf.data.interactions import Interactions
     from hcpf.data.triples import Triples
 
@@ -105,6 +106,17 @@ class Source:
             if roles.response is None and self.response is None:
                 _name_unused(layout.columns, roles)
         return roles, layout.header
+
+
+def read_names(source: str | None, items: "IdArray") -> dict[str, str]:
+    """Return names by the text of the item's id; ``retail`` stands for that data set's names."""
+    from hcpf.data import names
+
+    if source != RETAIL:
+        return names.read_names(source, items)
+    from hcpf import datasets
+
+    return names.read_names(datasets.retail_products(), items)
 
 
 def _name_unused(columns: Sequence[Column], roles: Roles) -> None:
