@@ -8,7 +8,6 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.files import prepare_table, write_table
-from hcpf.cli.intervals import LEVEL, intervals
 from hcpf.cli.models import load_model, parse_ids, unknown_ids
 from hcpf.cli.recommend import EXPECTED, PROBABILITY, RESPONSE
 from hcpf.cli.screen import Field, note, show_json, show_rows
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from hcpf.estimator import HCPF
 
 _STEP = 1 << 20  # pairs at once
+LEVEL = 0.9
 
 FIELDS = (
     Field("user", "user", str, right=False),
@@ -136,8 +136,10 @@ def predictions(model: "HCPF", users: Any, items: Any) -> Any:
     """Everything about some pairs, as an Arrow table."""
     import pyarrow as pa
 
+    from hcpf.distributions.intervals import value_intervals
+
     predictive = model.predictive(users, items)
-    low, high = intervals(predictive)
+    low, high = value_intervals(predictive, LEVEL)
     ids = [ids if ids.dtype.kind != "O" else [str(one) for one in ids] for ids in (users, items)]
     return pa.table(
         {
