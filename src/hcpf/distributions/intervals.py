@@ -96,7 +96,8 @@ class _Grid:
         wide = [j for j, axis in enumerate(self.nodes) if len(axis) > 1]
         if not wide:
             return np.full(self.shape, values.ravel()[0])
-        in_logs = bool(np.all(values > 0))
+        # A change of the mean scales positive values, and shifts those of the normal.
+        in_logs = self.distribution.element.support.lowest >= 0 and bool(np.all(values > 0))
         values = np.log(values) if in_logs else values
         found = RegularGridInterpolator(
             [self.nodes[j] for j in wide], values.squeeze(), "cubic", bounds_error=False,
