@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hcpf import CompoundPoisson
+from hcpf.distributions import CompoundPoisson, Hurdle
 from hcpf.distributions.intervals import value_intervals
 from hcpf.elements import Gamma, Logarithmic, Normal, Poisson
 from hcpf.elements.integrated import Integrated
@@ -22,12 +22,12 @@ def rate(rng):
     return rng.gamma(0.3, 0.5, size=N) + 1e-9
 
 
-def check(rate, element, rng):
-    low, high = value_intervals(CompoundPoisson(rate, element))
+def check(rate, element, rng, kind=CompoundPoisson):
+    low, high = value_intervals(kind(rate, element))
     some = rng.choice(len(rate), 200)
-    exact = CompoundPoisson(rate[some], element.at(some)).observed.interval(0.9)
+    exact = kind(rate[some], element.at(some)).observed.interval(0.9)
     width = 1.0 if element.support.discrete else np.maximum(exact[1] - exact[0], 1e-12)
-    tolerance = 0.0 if element.support.discrete else 2e-3
+    tolerance = 0.0 if element.support.discrete else 5e-3
     for mine, theirs in zip((low, high), exact, strict=True):
         assert np.max(np.abs(mine[some] - theirs) / width) <= tolerance
 
@@ -37,20 +37,17 @@ def test_shared_mean(element, rate, rng):
     check(rate, element, rng)
 
 
-@pytest.mark.parametrize("hurdle", [False, True])
-@pytest.mark.parametrize("kind", ["gamma", "normal", "poisson"])
-def test_partial_pooling(kind, hurdle, rate, rng):
-    center = np.exp(rng.normal(0.0, 1.0, N))
-    base = {
-        "gamma": Gamma(2.0, 0.05, once=hurdle),
-        "normal": Normal(3.0, 4.0, once=hurdle),
-        "poisson": Poisson(2.0, once=hurdle),
-    }[kind]
-    check(rate, pooled(base, rng, center), rng)
+@pytest.mark.parametrize("kind", [CompoundPoisson, Hurdle])
+@pytest.mark.parametrize("base", [Gamma(2.0, 0.05), Normal(3.0, 4.0), Poisson(2.0)], ids=repr)
+def test_partial_pooling(base, kind, rate, rng):
+    center = rng.normal(1.0, 0.5, N)
+    if base.support.lowest >= 0:
+        center = np.exp(center)
+    check(rate, pooled(base, rng, center), rng, kind)
 
 
 def test_hurdle_with_a_shared_mean_is_solved_once(rate):
-    low, high = value_intervals(CompoundPoisson(rate, Gamma(2.0, 0.05, once=True)))
+    low, high = value_intervals(Hurdle(rate, Gamma(2.0, 0.05)))
     assert np.ptp(low) == np.ptp(high) == 0.0
 
 

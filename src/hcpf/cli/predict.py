@@ -109,12 +109,12 @@ def _products(users: Any, items: Any) -> Iterator[tuple[Any, Any]]:
 def _pairs_in(model: "HCPF", path: str, skip_unknown: bool) -> Iterator[tuple[Any, Any]]:
     import numpy as np
 
-    from hcpf.data.pairs import read_pairs
+    from hcpf.data.readers import read_pairs
 
     roles, header = Source([path], response="none").roles(quiet=True)
     note(f"user = {roles.user}, item = {roles.item}")
     skipped = 0
-    for first, second in read_pairs(path, roles.user, roles.item, header=header):
+    for first, second in read_pairs(Path(path), roles.user, roles.item, header=header):
         users = parse_ids("user", model.users_, first)
         items = parse_ids("item", model.items_, second)
         new_user = unknown_ids(model.users_, users)

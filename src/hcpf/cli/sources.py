@@ -11,8 +11,8 @@ from hcpf.errors import InputError
 
 if TYPE_CHECKING:
     from hcpf.data.canonical import IdArray
+    from hcpf.data.columns import Triples
     from hcpf.data.interactions import Interactions
-    from hcpf.data.triples import Triples
 
 RETAIL = "retail"
 

@@ -2,7 +2,7 @@
 
 import uuid
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow
@@ -10,7 +10,15 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from hcpf.data.canonical import IdArray, plain
+from hcpf.data.canonical import (
+    CsrArray,
+    Duplicates,
+    IdArray,
+    from_triples,
+    plain,
+    to_canonical,
+)
+from hcpf.data.detect import is_text
 from hcpf.data.ids import narrowest_type, sort_ids, whole_numbers_if_exact
 from hcpf.errors import InputError
 
@@ -102,7 +110,7 @@ def _readable(column: ArrowArray, name: str) -> tuple[ArrowArray, str]:
         return column.storage, "UUIDs"
     if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16:
         return column, "UUIDs"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if is_text(kind):
         return column.cast(pa.large_string()), "strings"
     if pa.types.is_integer(kind):
         return column.cast(pa.uint64() if pa.types.is_uint64(kind) else pa.int64()), _INTEGER_TEXT
@@ -164,3 +172,29 @@ class ResponseColumn:
         values = np.concatenate(self._parts) if self._parts else np.zeros(0)
         self._parts.clear()
         return values
+
+
+@dataclass(frozen=True, eq=False)
+class Triples:
+    """What a reader hands on."""
+
+    rows: NDArray[np.int32]
+    columns: NDArray[np.int32]
+    values: NDArray[np.float64]
+    users: IdArray
+    items: IdArray
+
+    @classmethod
+    def gather(cls, users: IdColumn, items: IdColumn, values: ResponseColumn) -> Self:
+        """Put together three columns that have been read."""
+        user_ids, rows = users.finish()
+        item_ids, columns = items.finish()
+        if len(rows) == 0:
+            raise InputError("There are no rows: at least one observed pair is needed.")
+        return cls(rows, columns, values.finish(), user_ids, item_ids)
+
+    def to_matrix(self, duplicates: Duplicates) -> CsrArray:
+        """The canonical matrix of the triples."""
+        shape = len(self.users), len(self.items)
+        matrix = from_triples(self.values, self.rows, self.columns, shape)
+        return to_canonical(matrix, duplicates, self.users, self.items)

@@ -9,8 +9,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from hcpf.data.columns import ArrowArray, IdColumn, ResponseColumn
-from hcpf.data.triples import Triples
+from hcpf.data.columns import ArrowArray, IdColumn, ResponseColumn, Triples
 from hcpf.errors import InputError
 
 Column = str | int

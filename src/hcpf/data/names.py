@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from hcpf.data.canonical import IdArray, plain
-from hcpf.data.pairs import read_pairs
+from hcpf.data.detect import detect_layout
+from hcpf.data.readers import find_files, read_pairs
 from hcpf.errors import InputError
 
 NameSource = Mapping[Any, Any] | str | Path
@@ -41,7 +42,7 @@ def read_names(source: NameSource | None, items: IdArray) -> dict[str, str]:
     if isinstance(source, Mapping):
         pairs = list(source.items())
     elif isinstance(source, str | Path):
-        pairs = _read_table(source)
+        pairs = [pair for path in find_files(source) for pair in _read_table(path)]
     else:
         raise InputError(
             f"names must be a mapping of ids to names or a file, got {type(source).__name__}."
@@ -72,11 +73,8 @@ def _text(value: Any) -> str:
     return str(plain(value))
 
 
-def _read_table(path: str | Path) -> list[tuple[Any, Any]]:
-    try:
-        columns = read_pairs(path, "id", "name")
-        return [pair for batch in columns for pair in zip(*batch, strict=True)]
-    except InputError as error:
-        if "that column is not there" not in str(error):
-            raise
-    return [pair for batch in read_pairs(path, 0, 1) for pair in zip(*batch, strict=True)]
+def _read_table(path: Path) -> list[tuple[Any, Any]]:
+    layout = detect_layout(path)
+    columns = ("id", "name") if {"id", "name"} <= set(layout.names) else (0, 1)
+    batches = read_pairs(path, *columns, header=layout.header)
+    return [pair for ids, names in batches for pair in zip(ids, names, strict=True)]

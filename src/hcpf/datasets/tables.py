@@ -11,9 +11,8 @@ from pyarrow import compute, csv
 
 from hcpf._checks import one_of
 from hcpf.data.canonical import Duplicates
-from hcpf.data.columns import IdColumn, ResponseColumn
+from hcpf.data.columns import IdColumn, ResponseColumn, Triples
 from hcpf.data.interactions import Interactions
-from hcpf.data.triples import Triples
 from hcpf.datasets.sources import PathLike, Stream, Wanted, first_line, open_files, reading
 from hcpf.errors import InputError
 

@@ -1,11 +1,12 @@
 """Intervals of the values of many pairs, at the cost of solving for a few."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from hcpf._types import FloatArray
+from hcpf.distributions.hurdle import Hurdle
+from hcpf.distributions.pair import ObservedDistribution, PairDistribution, tail_of
 from hcpf.elements.integrated import Integrated
 
 _N_NODES = (64, 10, 10)
@@ -13,7 +14,7 @@ _N_NODES = (64, 10, 10)
 _MIN_RATE = 1e-12  # below it a value is a single element to double precision
 
 
-def value_intervals(distribution: Any, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
+def value_intervals(distribution: PairDistribution, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
     """Return the equal-tailed interval of each pair's value if it is observed.
 
     A quantile costs far more than a rate. The quantiles of all pairs are one smooth function of the
@@ -30,7 +31,8 @@ def value_intervals(distribution: Any, level: float = 0.9) -> tuple[FloatArray, 
     Returns
     -------
     low, high : ndarray
-        Bounds per pair. Those of discrete elements are exact, others are to about three digits.
+        Bounds per pair. Those of discrete elements are exact, others are off by at most
+        about 1% of the width.
     """
     grid = _Grid.around(distribution)
     if grid is None:
@@ -38,12 +40,11 @@ def value_intervals(distribution: Any, level: float = 0.9) -> tuple[FloatArray, 
     low, high = map(grid.interpolate, grid.distribution.observed.interval(level))
     if not distribution.element.support.discrete:
         return low, high
-    tail = 0.5 * (1.0 - level)
-    observed = distribution.observed
+    tail, observed = tail_of(level), distribution.observed
     return _exact(observed, np.rint(low), tail), _exact(observed, np.rint(high), 1.0 - tail)
 
 
-def _exact(observed: Any, guess: FloatArray, tail: float) -> FloatArray:
+def _exact(observed: ObservedDistribution, guess: FloatArray, tail: float) -> FloatArray:
     """Return quantiles of discrete values, solving for those that the guess misses."""
     hit = (observed.cdf(guess) >= tail) & (observed.cdf(guess - 1.0) < tail)
     wrong = np.flatnonzero(~hit.ravel())
@@ -64,14 +65,14 @@ class _Grid:
     """The coordinates of the pairs, pairs x coordinates."""
     shape: tuple[int, ...]
     """Of the pairs."""
-    distribution: Any
+    distribution: PairDistribution
 
     @classmethod
-    def around(cls, distribution: Any) -> "_Grid | None":
+    def around(cls, distribution: PairDistribution) -> "_Grid | None":
         """Return the grid for these pairs, or None where solving for each pair is cheaper."""
         element, shape = distribution.element, distribution.shape
         # The value of a hurdle does not depend on the rate.
-        rate = np.ones(()) if element.once else np.maximum(distribution.rate, _MIN_RATE)
+        rate = np.ones(()) if isinstance(distribution, Hurdle) else np.maximum(distribution.rate, _MIN_RATE)
         parts, pooled = [np.log(rate)], isinstance(element, Integrated)
         if pooled:
             center = np.asarray(element.chi / element.nu)
