@@ -9,7 +9,8 @@ from scipy import sparse
 from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import State
 from hcpf.core.rates import pair_rates
-from hcpf.data.sampling import hold_out, locate, pair_keys, sample_missing, select
+from hcpf.data.held_out import hold_out, sample_missing
+from hcpf.data.sampling import locate, pair_keys, select
 from hcpf.distributions.compound import CompoundPoisson
 from hcpf.elements.base import Element
 from hcpf.errors import InputError
