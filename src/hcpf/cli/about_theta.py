@@ -8,28 +8,30 @@ from hcpf.cli.screen import Field, number, show_facts, show_rows
 
 if TYPE_CHECKING:
     from hcpf.estimator import HCPF
-    from hcpf.report.usual_values import Usual
+    from hcpf.model.typical_values import TypicalValues
 
 _ENDS = 3  # rows from either end
 
 
 def describe_theta(model: "HCPF", names: dict[str, str] | None) -> dict[str, Any] | None:
     """What is usual for users and items, as JSON; None where theta is one for all."""
-    from hcpf.report.usual_values import usual, varying_sides
+    from hcpf.model.typical_values import pooled_axes, typical_values
 
-    sides = varying_sides(model)
-    if not sides:
+    axes = pooled_axes(model)
+    if not axes:
         return None
-    return {side: _describe(usual(model, side), model, names) for side in sides}
+    return {f"{axis}s": _describe(typical_values(model, axis), model, names) for axis in axes}
 
 
-def _describe(found: "Usual", model: "HCPF", names: dict[str, str] | None) -> dict[str, Any]:
-    ids = model.users_ if found.side == "users" else model.items_
-    groups = getattr(model.posterior_, found.side).groups
+def _describe(
+    found: "TypicalValues", model: "HCPF", names: dict[str, str] | None
+) -> dict[str, Any]:
+    ids = model.users_ if found.axis == "user" else model.items_
+    groups = getattr(model.posterior_, f"{found.axis}s").groups
 
     def row(place: Any) -> dict[str, Any]:
         one = ids[place]
-        known = {} if names is None or found.side == "users" else {"name": names.get(str(one))}
+        known = {} if names is None or found.axis == "user" else {"name": names.get(str(one))}
         return {
             "id": one, **known, "usual": found.value[place], "entries": found.entries[place],
             "average": found.average[place],

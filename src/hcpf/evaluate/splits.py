@@ -12,7 +12,7 @@ from hcpf._checks import whole
 from hcpf._types import Csr
 from hcpf.data.held_out import HeldOutPairs, mark_pairs, sample_missing
 from hcpf.data.interactions import Interactions
-from hcpf.data.sampling import row_of, select
+from hcpf.data.sampling import locate, row_of, select
 from hcpf.errors import InputError
 from hcpf.model.growing import as_interactions
 
@@ -166,6 +166,27 @@ def leave_out(
     return _hold_out(data, parts, (len(chosen) / data.n_observed, 0.0), rng)
 
 
+def excluded_split(model: Any) -> Split | None:
+    """Return the split of a model whose data hold the entries that training excluded.
+
+    After ``fit(data, exclude=marks)`` the entries that ``marks`` stores are test pairs, and the
+    other pairs it stores are missing ones. None if the data hold no excluded entry.
+    """
+    excluded = getattr(model, "excluded_", None)
+    if excluded is None:
+        return None
+    data = model.interactions_
+    marks = excluded.tocoo()
+    rows, cols = marks.row.astype(np.int64), marks.col.astype(np.int64)
+    entries = locate(data.matrix, rows, cols)
+    observed = entries >= 0
+    if not observed.any():
+        return None
+    share = observed.sum() / data.n_observed
+    missing = rows[~observed], cols[~observed]
+    return _split(data, (np.sort(entries[observed]), entries[:0]), (share, 0.0), missing)
+
+
 def _sizes(name: str, data: Interactions, test: float, validation: float) -> tuple[int, int]:
     """How many entries to hold out."""
     if not (0 < test < 1 and 0 <= validation < 1 and test + validation < 1):
@@ -214,12 +235,20 @@ def _distinct(sizes: Entries, n: int, rng: np.random.Generator) -> Entries:
 def _hold_out(
     data: Interactions, parts: Sequence[Entries], shares: Sequence[float], rng: np.random.Generator
 ) -> Split:
-    """The split that holds out two sets of entries, with as many missing pairs."""
+    """Return the split that holds out two sets of entries, with as many missing pairs."""
+    missing = sample_missing(data.matrix, sum(map(len, parts)), rng)
+    return _split(data, parts, shares, missing)
+
+
+def _split(
+    data: Interactions,
+    parts: Sequence[Entries],
+    shares: Sequence[float],
+    missing: tuple[Entries, Entries],
+) -> Split:
     matrix = data.matrix
     n_missing = data.n_users * data.n_items - matrix.nnz
-    total = sum(map(len, parts))
-    missing = sample_missing(matrix, total, rng)
-    cut = round(len(missing[0]) * len(parts[0]) / total)
+    cut = round(len(missing[0]) * len(parts[0]) / sum(map(len, parts)))
     held_out = [
         HeldOutPairs.of_entries(
             matrix, entries, (missing[0][chosen], missing[1][chosen]), share * n_missing
