@@ -217,7 +217,7 @@ def cavi(
 ) -> Callable[[int], None]:
     """A function that runs n full coordinate ascent iterations, each going on from the last."""
     from hcpf import Priors
-    from hcpf.core.axis import initial_state
+    from hcpf.core.state import initial_state
     from hcpf.core.half_step import cavi_step
     from hcpf.core.layout import make_problem
     from hcpf.core.threads import kernel_threads

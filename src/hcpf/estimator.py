@@ -111,7 +111,9 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         n_components: int = 50,
         *,
         element: str | Element = "auto",
-        train_on: Literal["full", "observed", "binary"] = "full",
+        vary_by: Literal["user", "item", "both"] | None = None,
+        hurdle: bool = False,
+        train_on: Literal["full", "observed"] = "full",
         n_fits: int = 4,
         combine: Literal["average", "best"] = "average",
         solver: Literal["auto", "cavi", "svi", "entry"] = "auto",
@@ -140,6 +142,8 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
     ) -> None:
         self.n_components = n_components
         self.element = element
+        self.vary_by = vary_by
+        self.hurdle = hurdle
         self.train_on = train_on
         self.n_fits = n_fits
         self.combine = combine
@@ -188,7 +192,7 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         plan = self._plan()
         start = None
         if self.warm_start and hasattr(self, "posteriors_"):
-            start = Start(self.posteriors_, self.element_, self.tempering_)
+            start = Start(self.posteriors_, self.value_model_, self.tempering_)
         return self._train(data, plan, start, validation, exclude)
 
     def partial_fit(self, X: Any, y: None = None, *, duplicates: Duplicates = "error") -> Self:
@@ -210,7 +214,7 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
             return self.fit(X)
         data = self._joined(X, duplicates)
         return self._train(
-            data, self._plan(), Start(self._grown(data), self.element_, self.tempering_)
+            data, self._plan(), Start(self._grown(data), self.value_model_, self.tempering_)
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -239,7 +243,7 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
             start=start,
         )
         self._set_fitted(
-            data, fitted.posteriors, fitted.element, fitted.priors, fitted.history,
+            data, fitted.posteriors, fitted.value_model, fitted.priors, fitted.history,
             fitted.interrupted, fitted.tempering,
         )  # fmt: skip
         return self
@@ -247,7 +251,7 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
     def _check_support(self, data: Interactions) -> None:
         """Name the first pair whose value the chosen element cannot give."""
         element = self.element
-        if self.train_on == "binary" or not isinstance(element, str | Element) or element == "auto":
+        if not isinstance(element, str | Element) or element == "auto":
             return
         kind = get(element) if isinstance(element, str) else type(element)
         inside = kind.support.contains(data.values.astype(np.float64, copy=False))
@@ -292,6 +296,8 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
         return FitPlan(
             n_components=self.n_components,
             element=self.element,
+            vary_by=self.vary_by,
+            hurdle=self.hurdle,
             train_on=self.train_on,
             n_fits=self.n_fits,
             combine=self.combine,

@@ -8,7 +8,7 @@ from scipy import sparse
 
 import hcpf
 from hcpf import HCPF
-from hcpf.core.axis import initial_state
+from hcpf.core.state import initial_state
 from hcpf.core.layout import make_problem
 from hcpf.elements import Gamma
 from hcpf.errors import ParameterError

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hcpf.core.groups import Groups
+from hcpf.core.theta import ThetaPosterior
 from hcpf.elements import Gamma
 
 
@@ -23,7 +23,7 @@ def settled(groups, chi, nu):
 @pytest.mark.parametrize("first", [1e-2, 1.0, 1e4])
 def test_the_prior_follows_how_far_rows_are_apart(first):
     strengths = [
-        settled(Groups.at_prior(400, 2.0 * first, first), *observed(spread)).nu0
+        settled(ThetaPosterior.at_prior(400, 2.0 * first, first), *observed(spread)).nu0
         for spread in (1.0, 0.5, 0.2)
     ]
     assert strengths[0] < strengths[1] < strengths[2]
@@ -33,13 +33,13 @@ def test_the_prior_follows_how_far_rows_are_apart(first):
 
 def test_a_prior_grows_stronger_by_a_limited_factor_at_a_time():
     chi, nu = observed(0.0)
-    groups, before = Groups.at_prior(400, 2.0, 1.0), 1.0
+    groups, before = ThetaPosterior.at_prior(400, 2.0, 1.0), 1.0
     for _ in range(2):
         groups = groups.with_best_prior(Gamma.conjugate, chi, nu, centred=False)
         assert 2.0 < groups.nu0 / before < np.exp(3.0) * 1.001
         before = groups.nu0
     assert settled(groups, chi, nu).nu0 > 1e5
-    weak = Groups.at_prior(400, 2e9, 1e9).with_best_prior(
+    weak = ThetaPosterior.at_prior(400, 2e9, 1e9).with_best_prior(
         Gamma.conjugate, *observed(1.0), centred=False
     )
     assert weak.nu0 < 10.0  # at once

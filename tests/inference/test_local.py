@@ -7,7 +7,7 @@ from scipy import sparse, special
 from cases import CASES
 from hcpf.core import count_tables as local
 from hcpf.core import kernels
-from hcpf.core.axis import side_prior, state_from_posterior
+from hcpf.core.state import side_prior, state_from_posterior
 from hcpf.core.half_step import half_step
 from hcpf.core.layout import make_problem
 from hcpf.core.posterior import FactorPosterior, Posterior

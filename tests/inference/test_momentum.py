@@ -7,7 +7,7 @@ from scipy import sparse
 import hcpf
 from hcpf import HCPF
 from hcpf.core import kernels
-from hcpf.core.axis import initial_state
+from hcpf.core.state import initial_state
 from hcpf.core.half_step import cavi_step
 from hcpf.core.layout import make_problem
 from hcpf.core.priors import Priors

@@ -33,7 +33,7 @@ SOME_IDS = [f"{element.name}-{element.per}" for element in SOME]
 
 
 def groups_of(fitted):
-    sides = [side.groups for fit in fitted.posteriors_ for side in (fit.users, fit.items)]
+    sides = [side.theta for fit in fitted.posteriors_ for side in (fit.users, fit.items)]
     return [groups for groups in sides if groups is not None]
 
 
@@ -121,7 +121,7 @@ def test_a_checkpoint_of_another_way_to_vary_is_refused(data, tmp_path):
 def test_a_checkpoint_of_another_start_is_refused(data, tmp_path):
     started = fit(data, warm_start=True, checkpoint=tmp_path)
     started.set_params(checkpoint=tmp_path / "warm").fit(data)
-    started.posterior_.items.groups.chi[3] *= 1.5
+    started.posterior_.items.theta.chi[3] *= 1.5
     with pytest.raises(CheckpointError, match="other data or settings"):
         started.fit(data)
 

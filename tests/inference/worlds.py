@@ -7,8 +7,8 @@ from scipy import sparse, special
 
 from cases import EVERYDAY
 from hcpf import HCPF
-from hcpf.core.axis import state_from_posterior
-from hcpf.core.groups import Groups
+from hcpf.core.state import state_from_posterior
+from hcpf.core.theta import ThetaPosterior
 from hcpf.core.layout import make_problem
 from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.priors import Priors
@@ -110,7 +110,7 @@ def as_posterior(model):
             mean_=side.mean.astype(np.float32),
             activity_a=np.full(len(side.a), side.activity_a),
             activity_b=side.activity_b.copy(),
-            groups=None if theta is None else Groups(*vars(theta).values()),
+            groups=None if theta is None else ThetaPosterior(*vars(theta).values()),
         )
         for side, theta in ((model.users, thetas.users), (model.items, thetas.items))
     ]
@@ -123,7 +123,7 @@ def from_posterior(model, posterior, element=None):
         replace(side, a=found.a, b=found.b, activity_b=found.activity_b)
         for side, found in ((model.users, posterior.users), (model.items, posterior.items))
     ]
-    found = posterior.users.groups, posterior.items.groups
+    found = posterior.users.theta, posterior.items.theta
     thetas = Thetas(*(None if g is None else Theta(*vars(g).values()) for g in found))
     return replace(
         model,

@@ -26,6 +26,7 @@ from scipy import special
 from hcpf._types import FloatArray
 from hcpf.core.kernels import DIRECT, GRID, KNOWN, ROWS, SHIFT, Local, aligned_zeros
 from hcpf.core.tabulation import tabulate_grid, tabulate_rows
+from hcpf.core.value_model import ValueModel
 from hcpf.distributions.series import sum_over_n
 from hcpf.elements.base import Element, Separable
 from hcpf.errors import ParameterError
@@ -73,9 +74,9 @@ class LocalStep:
         return np.where(needed > OCTAVES[1], np.minimum(needed + FURTHER, _FURTHEST), needed)
 
 
-def slope_of(element: Element) -> float:
+def slope_of(value_model: ValueModel) -> float:
     r"""What the element adds to log q(n) per unit of n, :math:`-\kappa\Psi(\theta)`; or nothing."""
-    return 0.0 if element.once else log_normaliser(element)
+    return 0.0 if value_model.hurdle else log_normaliser(value_model.element)
 
 
 def log_normaliser(element: Element) -> float:
@@ -84,49 +85,51 @@ def log_normaliser(element: Element) -> float:
 
 
 def local_step(
-    element: Element,
+    value_model: ValueModel,
     values: FloatArray,
     most: int | None = None,
     reach: FloatArray | None = None,
 ) -> LocalStep:
-    """Tabulate E[n] and log Z for ``element`` over the given values.
+    """Tabulate E[n] and log Z for the value model over the given values.
 
     ``most`` truncates n as the paper's N_tr does; by default every n that counts is summed.
     """
-    if element.once:
-        return _once(element, values, most, reach)
+    if value_model.hurdle:
+        return _hurdle(value_model, values, most, reach)
+    element = value_model.element
     form = None if element.support.discrete else element.form
     distinct = _distinct(values, None if form is None else _MANY_VALUES)
     if isinstance(form, Separable) and len(distinct) > _FEW_VALUES:
-        found = _separable(element, form, values, most, reach)
+        found = _separable(value_model, form, values, most, reach)
         if found.local.mode != DIRECT or len(distinct) > _MANY_VALUES:
             return found
     least, greatest = element.n_range(distinct)
     if np.array_equal(least, greatest):
-        return _known(element, values)
+        return _known(value_model, values)
     if most is not None and least.max() > most:
         raise ParameterError(
             f"n_truncation={most} is too small: the value {distinct[least.argmax()]:g} needs at "
             f"least n = {least.max():g}."
         )
-    return _rows(element, values, distinct, most, reach)
+    return _rows(value_model, values, distinct, most, reach)
 
 
 # -- values that n has no part in -----------------------------------------------------------------
 
 
-def _once(
-    element: Element, values: FloatArray, most: int | None, reach: FloatArray | None
+def _hurdle(
+    value_model: ValueModel, values: FloatArray, most: int | None, reach: FloatArray | None
 ) -> LocalStep:
     reach = np.full(1, float(OCTAVES[1])) if reach is None else reach
     top = 2.0 ** float(reach[0])
     last = min(float(np.ceil(top + 13.0 * np.sqrt(top) + 24.0)), float(_MOST_WEIGHTS))
     n = np.arange(1.0, (last if most is None else min(last, most)) + 1.0)
     series, start, one = -special.gammaln(n + 1.0), np.array([0, len(n)]), np.ones(1)
-    octaves = _octaves(element, float(reach[0]))
+    octaves = _octaves(value_model, float(reach[0]))
     tables = tabulate_rows(series, start, one, _nodes(*octaves))
     more = np.array([most is None or last < most])
     local = _pack(ROWS, series, start, one, more, octaves, tables)
+    element = value_model.element
     constant = _total(values, lambda y: element.log_density_unchecked(y, np.ones_like(y)))
     return LocalStep(local, np.zeros(len(values), np.float32), 0.0, constant, reach)
 
@@ -134,7 +137,9 @@ def _once(
 # -- few values, or discrete elements -------------------------------------------------------------
 
 
-def _known(element: Element, values: FloatArray) -> LocalStep:
+def _known(value_model: ValueModel, values: FloatArray) -> LocalStep:
+    element = value_model.element
+
     def constant(y: FloatArray) -> FloatArray:
         n = element.n_range(y)[0]
         return element.log_density_unchecked(y, n) - special.gammaln(n + 1.0)
@@ -142,16 +147,17 @@ def _known(element: Element, values: FloatArray) -> LocalStep:
     local = _pack(KNOWN, np.zeros(1), np.array([0, 1]), np.ones(1), np.zeros(1, np.bool_))
     coordinate = _map(values, lambda y: element.n_range(y)[0])
     total = _total(values, constant)
-    return LocalStep(local, coordinate, slope_of(element), total, np.zeros(1))
+    return LocalStep(local, coordinate, slope_of(value_model), total, np.zeros(1))
 
 
 def _rows(
-    element: Element,
+    value_model: ValueModel,
     values: FloatArray,
     distinct: FloatArray,
     truncate: int | None,
     reach: FloatArray | None,
 ) -> LocalStep:
+    element = value_model.element
     reach = np.broadcast_to(float(OCTAVES[1]) if reach is None else reach, distinct.shape).copy()
     top = float(reach.max())
     if top > OCTAVES[1] and len(distinct) * 2.0**top <= _FEW_WEIGHTS:
@@ -173,11 +179,11 @@ def _rows(
     for part in _chunks(len(n)):
         density = element.log_density_unchecked(y[part], n[part])
         series[part] = density - special.gammaln(n[part] + 1.0)
-    octaves = _octaves(element, top)
+    octaves = _octaves(value_model, top)
     tables = tabulate_rows(series, start, least, _nodes(*octaves))
     local = _pack(ROWS, series, start, least, last < most, octaves, tables)
     coordinate = _map(values, lambda y: np.searchsorted(distinct, y).astype(np.float64))
-    return LocalStep(local, coordinate, slope_of(element), 0.0, reach)
+    return LocalStep(local, coordinate, slope_of(value_model), 0.0, reach)
 
 
 def _last_count(element: Element, y: FloatArray, reach: FloatArray) -> FloatArray:
@@ -190,12 +196,13 @@ def _last_count(element: Element, y: FloatArray, reach: FloatArray) -> FloatArra
 
 
 def _separable(
-    element: Element,
+    value_model: ValueModel,
     form: Separable,
     values: FloatArray,
     truncate: int | None,
     reach: FloatArray | None,
 ) -> LocalStep:
+    element = value_model.element
     reach = np.full(1, float(OCTAVES[1])) if reach is None else reach
     n, more = _counts(element, np.array([values.min(), values.max()]), truncate, float(reach[0]))
     weights = form.f(n) - special.gammaln(n + 1.0)
@@ -203,7 +210,7 @@ def _separable(
     phi, first = form.phi(n) - form.phi(n[:1]), float(form.phi(n[:1])[0])
     g_range = _range(values, form.g)
     proportional = np.array_equal(phi, n - 1.0)
-    octaves = _octaves(element, float(reach[0]))
+    octaves = _octaves(value_model, float(reach[0]))
     found = None
     if proportional and np.ptp(g_range) < 2.0 * _LARGEST_SHIFT:
         found = _shift(form, values, n, weights, g_range, octaves)
@@ -213,7 +220,7 @@ def _separable(
     local = local._replace(phi=phi, more=np.array([more]))
     offset = 0.0 if local.mode == SHIFT else first
     constant = _total(values, lambda y: form.c(y) + offset * form.g(y))
-    return LocalStep(local, coordinate, slope_of(element), constant, reach)
+    return LocalStep(local, coordinate, slope_of(value_model), constant, reach)
 
 
 def _counts(
@@ -327,9 +334,9 @@ def _range(values: FloatArray, function: Mapping) -> FloatArray:
     return np.array([min(part.min() for part in parts), max(part.max() for part in parts)])
 
 
-def _octaves(element: Element, reach: float) -> tuple[int, int]:
+def _octaves(value_model: ValueModel, reach: float) -> tuple[int, int]:
     """The powers of two that the table runs over."""
-    low = OCTAVES[0] if element.per is None else _VARYING_LOW
+    low = OCTAVES[0] if value_model.vary_by is None else _VARYING_LOW
     return low, max(OCTAVES[1], int(np.ceil(reach)))
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 from hcpf.core import kernels
-from hcpf.core.axis import State, side_prior
 from hcpf.core.count_tables import log_normaliser
 from hcpf.core.layout import Problem
 from hcpf.core.priors import Priors
+from hcpf.core.state import State, side_prior
 from hcpf.core.threads import share
 from hcpf.elements.base import Element
 
@@ -49,7 +49,11 @@ def _sum_log_z(state: State, problem: Problem) -> float:
 def _of_theta(element: Element, problem: Problem) -> float:
     """What theta adds to the sum of log Z, apart from the shifts."""
     total = problem.sum_of_values * float(element.theta)
-    return total + problem.n_observed * log_normaliser(element) if element.once else total
+    return (
+        total + problem.n_observed * log_normaliser(element)
+        if problem.value_model.hurdle
+        else total
+    )
 
 
 def expected_total(state: State, problem: Problem) -> float:

@@ -5,10 +5,10 @@ from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
 from hcpf.core import kernels
-from hcpf.core.axis import State, learn_theta, side_prior
 from hcpf.core.kernels import Entries, Factors, Pattern, Prior
 from hcpf.core.layout import Problem, Side
 from hcpf.core.priors import Priors
+from hcpf.core.state import State, learn_theta, side_prior
 from hcpf.core.threads import share
 
 

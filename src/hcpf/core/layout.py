@@ -12,7 +12,9 @@ from hcpf.core import kernels
 from hcpf.core.count_tables import LocalStep, local_step
 from hcpf.core.kernels import Entries, Local, Pattern
 from hcpf.core.threads import share
+from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
+from hcpf.elements.conjugate import Sharing
 
 BLOCKS = 128
 """Fixed blocks of rows: the unit of parallel work, whatever the number of threads."""
@@ -126,8 +128,7 @@ class Problem:
     users: Side
     items: Side
     local: LocalStep
-    element: Element
-    train_on: str
+    value_model: ValueModel
     n_observed: int
     sum_of_values: float
     values: Values
@@ -135,6 +136,16 @@ class Problem:
     """How often the data count: the power of the likelihood, 1 for the posterior itself."""
     order: NDArray[np.int64] | None = None
     """Row r of the problem is user order[r] of the data; None where nothing was reordered."""
+
+    @property
+    def element(self) -> Element:
+        """The element that the tables were made for."""
+        return self.value_model.element
+
+    @property
+    def train_on(self) -> str:
+        """Which pairs train: "full" or "observed"."""
+        return self.value_model.train_on
 
     @property
     def is_dense(self) -> bool:
@@ -156,9 +167,8 @@ def mostly_observed(n_observed: int, shape: tuple[int, int], n_excluded: int) ->
 
 def make_problem(
     matrix: Csr,
-    element: Element,
+    value_model: ValueModel,
     *,
-    train_on: str = "full",
     exclude: Csr | None = None,
     order: NDArray[np.int64] | None = None,
     n_truncation: int | None = None,
@@ -166,15 +176,12 @@ def make_problem(
     weight: float = 1.0,
 ) -> Problem:
     """Lay out a canonical CSR matrix for training; ``exclude`` holds pairs to leave out."""
-    step = local_step(element, matrix.data, n_truncation, reach)
-    values, sharing = Values(matrix, order), None
-    if element.per == "both":
-        assert element.conjugate is not None
-        sharing = element.conjugate.sharing
+    step = local_step(value_model, matrix.data, n_truncation, reach)
+    values, sharing = Values(matrix, order), sharing_of(value_model)
     weighed = values.in_units() if sharing is not None and sharing.weighs else None
     users = _entries(matrix, step.coordinate, order, weighed)
     items = _transposed(users, matrix.shape[1])
-    if train_on == "observed":
+    if value_model.train_on == "observed":
         patterns = _pattern(users, 1.0), _pattern(items, 1.0)
     elif exclude is not None and exclude.nnz:
         excluded = _entries(exclude, np.zeros(exclude.nnz, np.float32), order)
@@ -182,22 +189,27 @@ def make_problem(
     else:
         patterns = _no_pattern(matrix.shape[0]), _no_pattern(matrix.shape[1])
     sign = 0.0 if sharing is None else sharing.sign
-    # Where a value is one element, theta has no part in the rates.
-    cross = 0.0 if element.once else -float(element.kappa) * sign
-    once = element.once and sign != 0.0
+    # In a hurdle model theta has no part in the rates.
+    cross = 0.0 if value_model.hurdle else -float(value_model.element.kappa) * sign
+    once = value_model.hurdle and sign != 0.0
     step = replace(step, local=step.local._replace(cross=cross, crosses_once=once))
     return Problem(
         users=Side(users, patterns[0], row_blocks(users)),
         items=Side(items, patterns[1], row_blocks(items)),
         local=step,
-        element=element,
-        train_on=train_on,
+        value_model=value_model,
         n_observed=matrix.nnz,
         sum_of_values=float(matrix.data.sum(dtype=np.float64)),
         values=values,
         weight=weight,
         order=order,
     )
+
+
+def sharing_of(value_model: ValueModel) -> Sharing | None:
+    """Return how users and items share theta; None where not both have one."""
+    conjugate = value_model.element.conjugate
+    return conjugate.sharing if value_model.is_crossed and conjugate is not None else None
 
 
 def row_blocks(entries: Entries, first: int = 0, last: int | None = None) -> NDArray[np.int64]:

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from hcpf._types import FloatArray
-from hcpf.core.groups import Groups
+from hcpf.core.axis import Axis
+from hcpf.core.theta import ThetaPosterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +23,8 @@ class FactorPosterior:
     mean_: NDArray[np.float32]
     activity_a: FloatArray
     activity_b: FloatArray
-    groups: Groups | None = None
-    """Theta of each row, where the element varies on this side."""
+    theta: ThetaPosterior | None = None
+    """The theta posterior of each row, where the rows of this axis have means of their own."""
 
     @property
     def a(self) -> FloatArray:
@@ -52,18 +53,18 @@ class FactorPosterior:
             self.mean_[rows],
             self.activity_a[rows],
             self.activity_b[rows],
-            None if self.groups is None else self.groups.at(rows),
+            None if self.theta is None else self.theta.at(rows),
         )
 
     def joined(self, more: "FactorPosterior") -> "FactorPosterior":
         """These rows, and then more."""
         names = ("shape_", "mean_", "activity_a", "activity_b")
-        groups = self.groups
-        if groups is not None and more.groups is not None:
-            groups = groups.joined(more.groups)
+        theta = self.theta
+        if theta is not None and more.theta is not None:
+            theta = theta.joined(more.theta)
         return FactorPosterior(
             *(np.concatenate([getattr(self, name), getattr(more, name)]) for name in names),
-            groups=groups,
+            theta=theta,
         )
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float32]:
@@ -80,6 +81,10 @@ class Posterior:
 
     users: FactorPosterior
     items: FactorPosterior
+
+    def axis(self, axis: Axis) -> FactorPosterior:
+        """Return the posterior of one axis."""
+        return self.users if axis is Axis.USERS else self.items
 
     @property
     def n_components(self) -> int:

@@ -5,16 +5,19 @@ log rate, and :math:`y E[\theta]` is a constant. Where both sides vary, :math:`\
 part of each side's own and one proportional to the product of their ``cross``.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize, special
 
 from hcpf._types import FloatArray
-from hcpf.core.groups import Groups
+from hcpf.core.axis import Axis
 from hcpf.core.kernels import Factors
 from hcpf.core.layout import Problem, Values
+from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
 from hcpf.elements.conjugate import Conjugate, Part, Sharing, Theta
 from hcpf.elements.integrated import Integrated
@@ -26,13 +29,153 @@ _FIRST_STRENGTH = 10.0  # elements that the prior counts as, before the data say
 _MOST_ELEMENTS = 30.0  # that an entry counts as at the start
 
 
+_LOOKED_AT = 4096
+"""Rows that a new prior is found on; whether it is better is then asked of all."""
+_LOG_STRENGTH = (-12.0, 6.0)
+"""Bounds of the prior's nu0, relative to what a usual row observes: nu has the unit of kappa. From
+the upper one, where rows are all but alike, the search still finds its way back."""
+_DIFFERENCE = 1e-4
+"""Of log nu0 and of the centre, for gradients: that of two large logs of Gamma has few digits."""
+_LOG_GROWTH = 3.0
+"""By which log nu0 may grow at a time. A prior so strong that the rows hardly differ, before
+the factors had a chance to follow them, would stay: q(n) then explains all that differs."""
+
+
+@dataclass(frozen=True, eq=False)
+class ThetaPosterior:
+    r"""q(theta_j), proportional to :math:`\exp(\chi_j\theta - \nu_j\Psi(\theta))`, of each row.
+
+    ``chi`` and ``nu`` are the prior's chi0 and nu0 plus what the row's own entries say.
+    """
+
+    chi: FloatArray
+    nu: FloatArray
+    chi0: float
+    nu0: float
+
+    @classmethod
+    def at_prior(cls, rows: int, chi0: float, nu0: float) -> "ThetaPosterior":
+        """Rows of which nothing is known yet."""
+        return cls(np.full(rows, chi0), np.full(rows, nu0), chi0, nu0)
+
+    def at(self, rows: Any) -> "ThetaPosterior":
+        """Some of the rows, chosen as NumPy would."""
+        return replace(self, chi=self.chi[rows], nu=self.nu[rows])
+
+    def joined(self, more: "ThetaPosterior") -> "ThetaPosterior":
+        """These rows, and then more."""
+        return replace(
+            self, chi=np.concatenate([self.chi, more.chi]), nu=np.concatenate([self.nu, more.nu])
+        )
+
+    def observing(
+        self, chi: FloatArray, nu: FloatArray, rows: slice = slice(None)
+    ) -> "ThetaPosterior":
+        """The optimal posterior of some rows, whose entries add ``chi`` and ``nu``."""
+        chi, nu = self.chi0 + chi, self.nu0 + nu
+        if len(chi) == len(self.chi):
+            return replace(self, chi=chi, nu=nu)
+        mine = replace(self, chi=self.chi.copy(), nu=self.nu.copy())
+        mine.chi[rows], mine.nu[rows] = chi, nu
+        return mine
+
+    def scaled(self, chi: float, nu: float) -> "ThetaPosterior":
+        """The same with chi and nu, those of the prior too, multiplied."""
+        return ThetaPosterior(chi * self.chi, nu * self.nu, chi * self.chi0, nu * self.nu0)
+
+    def divergence(self, conjugate: Conjugate) -> float:
+        """Kullback-Leibler divergence of the posterior from the prior, summed over the rows."""
+        theta, psi = conjugate.moments(self.chi, self.nu)
+        inner = (self.chi - self.chi0) * theta - (self.nu - self.nu0) * psi
+        prior = conjugate.log_normaliser(np.array(self.chi0), np.array(self.nu0))
+        return float(np.sum(inner - conjugate.log_normaliser(self.chi, self.nu) + prior))
+
+    def with_best_prior(
+        self, conjugate: Conjugate, chi: FloatArray, nu: FloatArray, *, centred: bool
+    ) -> "ThetaPosterior":
+        r"""The prior under which rows that observed ``chi`` and ``nu`` are likeliest.
+
+        With q(n) given, theta integrates out: the evidence of a row is
+        :math:`\log Z(\chi_0 + \chi, \nu_0 + \nu) - \log Z(\chi_0, \nu_0)`. ``centred`` keeps
+        chi0 / nu0, the centre, where it is.
+        """
+        seen = np.flatnonzero(nu > 0)
+        if not seen.size:
+            return self
+        some = seen[np.linspace(0, seen.size - 1, min(seen.size, _LOOKED_AT)).astype(np.int64)]
+        if not conjugate.exact:
+            # Laplace's normaliser is no judge of the centre: that is where all the values are.
+            centred, centre = True, float(chi[seen].sum() / nu[seen].sum())
+            self = replace(self, chi0=centre * self.nu0)
+        usual = float(np.median(nu[seen]))
+        space = _Space(conjugate, self.chi0 / self.nu0, self.nu0, usual, centred)
+        start = space.point(self.chi0, self.nu0)
+
+        def loss(point: FloatArray) -> float:
+            return -_evidence(conjugate, *space.prior(point), chi[some], nu[some]) / some.size
+
+        highest = min(_LOG_STRENGTH[1], float(start[0]) + _LOG_GROWTH)
+        bounds = [(_LOG_STRENGTH[0], highest)]
+        bounds += [(start[-1] - 5.0, start[-1] + 5.0)] * (not centred)
+        found: Any = optimize.minimize(
+            loss, start, method="L-BFGS-B", bounds=bounds, options={"eps": _DIFFERENCE}
+        )
+        prior = space.prior(np.asarray(found.x))
+        now = _evidence(conjugate, self.chi0, self.nu0, chi[seen], nu[seen])
+        if not _evidence(conjugate, *prior, chi[seen], nu[seen]) > now:
+            return self
+        return replace(self, chi0=prior[0], nu0=prior[1])
+
+
+def _evidence(
+    conjugate: Conjugate, chi0: float, nu0: float, chi: FloatArray, nu: FloatArray
+) -> float:
+    with np.errstate(all="ignore"):
+        prior = conjugate.log_normaliser(np.array(chi0), np.array(nu0))
+        total = float(np.sum(conjugate.log_normaliser(chi0 + chi, nu0 + nu) - prior))
+    return total if np.isfinite(total) else -1e300
+
+
+class _Space:
+    """The prior as free numbers: log strength, and the centre moved to the whole line."""
+
+    def __init__(
+        self, conjugate: Conjugate, centre: float, nu0: float, usual: float, centred: bool
+    ) -> None:
+        self._centre, self._usual, self._centred = centre, usual, centred
+        self._to, self._back = _unbounded(conjugate, centre, nu0)
+
+    def point(self, chi0: float, nu0: float) -> FloatArray:
+        strength = float(np.clip(np.log(nu0 / self._usual), *_LOG_STRENGTH))
+        return np.array([strength] if self._centred else [strength, self._to(chi0 / nu0)])
+
+    def prior(self, point: FloatArray) -> tuple[float, float]:
+        nu0 = self._usual * float(np.exp(point[0]))
+        centre = self._centre if self._centred else self._back(float(point[1]))
+        return centre * nu0, nu0
+
+
+def _unbounded(
+    conjugate: Conjugate, centre: float, nu0: float
+) -> tuple[Callable[[float], float], Callable[[float], float]]:
+    low, high = conjugate.lowest, conjugate.highest
+    if np.isinf(low):
+        unit = max(abs(centre), nu0**-0.5)  # the normal's own spread: its centre may be 0
+        return (lambda c: c / unit), (lambda t: t * unit)
+    if np.isinf(high):
+        least = max(1e-12 * low, 1e-300)
+        return (lambda c: float(np.log(max(c - low, least)))), (lambda t: low + float(np.exp(t)))
+    return (lambda c: float(special.logit(c))), (lambda t: float(special.expit(t)))
+
+
 @dataclass(eq=False)
 class Varying:
     """Theta of the users, of the items, or of both."""
 
     conjugate: Conjugate
-    users: Groups | None
-    items: Groups | None
+    users: ThetaPosterior | None
+    items: ThetaPosterior | None
+    hurdle: bool = False
 
     @property
     def sharing(self) -> Sharing | None:
@@ -40,11 +183,11 @@ class Varying:
         both = self.users is not None and self.items is not None
         return self.conjugate.sharing if both else None
 
-    def side(self, users: bool) -> Groups | None:
+    def side(self, users: bool) -> ThetaPosterior | None:
         """Theta of one side."""
         return self.users if users else self.items
 
-    def put(self, users: bool, groups: Groups) -> None:
+    def put(self, users: bool, groups: ThetaPosterior) -> None:
         """Replace one side."""
         if users:
             self.users = groups
@@ -62,7 +205,7 @@ class Varying:
         if groups is None:
             return
         part = _part(self.conjugate, self.sharing, groups.chi[rows], groups.nu[rows])
-        if not element.once:
+        if not self.hurdle:
             factors.shift[rows] = -float(element.kappa) * part.psi
         if part.cross is not None:
             factors.cross[rows] = part.cross
@@ -105,7 +248,7 @@ class Varying:
             if not sharing.additive:
                 return total, crossed
             total = total - crossed
-        count = values.count(users) if element.once else factors.count
+        count = values.count(users) if self.hurdle else factors.count
         return total, kappa * np.asarray(count[rows], dtype=np.float64)
 
     def rescale(self, ratio: float) -> None:
@@ -128,7 +271,7 @@ class Varying:
 
         Less kappa E[Psi(theta)], too, where that is no matter of n.
         """
-        total = -float(element.kappa) * self._sum_of_psi(values) if element.once else 0.0
+        total = -float(element.kappa) * self._sum_of_psi(values) if self.hurdle else 0.0
         weight = None
         if self.items is not None:
             weight = _part(self.conjugate, self.sharing, self.items.chi, self.items.nu).weight
@@ -180,7 +323,7 @@ class Varying:
 
 def pair_element(
     element: Element,
-    posteriors: Sequence[tuple[Groups | None, Groups | None]],
+    posteriors: Sequence[tuple[ThetaPosterior | None, ThetaPosterior | None]],
     u: NDArray[np.int64],
     i: NDArray[np.int64],
 ) -> Element:
@@ -196,7 +339,7 @@ def pair_element(
 
 def pair_theta(
     conjugate: Conjugate,
-    posteriors: Sequence[tuple[Groups | None, Groups | None]],
+    posteriors: Sequence[tuple[ThetaPosterior | None, ThetaPosterior | None]],
     u: NDArray[np.int64],
     i: NDArray[np.int64],
 ) -> Theta:
@@ -219,8 +362,8 @@ def pair_theta(
 
 def pair_means(
     element: Element,
-    users: Groups | None,
-    items: Groups | None,
+    users: ThetaPosterior | None,
+    items: ThetaPosterior | None,
     u: NDArray[np.int64],
     i: NDArray[np.int64],
 ) -> FloatArray:
@@ -238,15 +381,16 @@ def pair_means(
 
 
 def pair_shift(
-    element: Element,
-    users: Groups | None,
-    items: Groups | None,
+    value_model: ValueModel,
+    users: ThetaPosterior | None,
+    items: ThetaPosterior | None,
     u: int,
     i: NDArray[np.int64],
 ) -> FloatArray | float:
-    """What theta of their own adds to the log rates of one user's pairs, beside the element's."""
+    """Return the log-rate shift of one user's pairs caused by row-specific theta."""
+    element = value_model.element
     conjugate = element.conjugate
-    if element.per is None or element.once or conjugate is None:
+    if value_model.vary_by is None or value_model.hurdle or conjugate is None:
         return 0.0
     sides = [g.at(rows) for g, rows in ((users, np.array([u])), (items, i)) if g is not None]
     if len(sides) == 1:
@@ -263,8 +407,8 @@ def pair_shift(
 
 def draw_means(
     element: Element,
-    users: Groups | None,
-    items: Groups | None,
+    users: ThetaPosterior | None,
+    items: ThetaPosterior | None,
     u: NDArray[np.int64],
     i: NDArray[np.int64],
     rng: np.random.Generator,
@@ -297,22 +441,22 @@ def _joined(element: Element, parts: list[FloatArray]) -> FloatArray:
 
 def first_varying(problem: Problem, users: Factors, items: Factors) -> Varying | None:
     """A start from the sums of the values alone, as if every entry were one element."""
-    element = problem.element
-    conjugate = element.conjugate
-    if element.per is None or conjugate is None:
+    element, value_model = problem.element, problem.value_model
+    conjugate, hurdle = element.conjugate, value_model.hurdle
+    if value_model.vary_by is None or conjugate is None:
         return None
     kappa, mean = float(element.kappa), float(element.mean)
     strength = _FIRST_STRENGTH * kappa
-    first = Groups.at_prior(0, mean / kappa * strength, strength)
+    first = ThetaPosterior.at_prior(0, mean / kappa * strength, strength)
     n_users, n_items = problem.users.size, problem.items.size
-    is_sum = mean != 0 and not element.once
+    is_sum = mean != 0 and not hurdle
     elements = problem.sum_of_values / (problem.n_observed * mean) if is_sum else 1.0
     per_entry = float(np.clip(elements, 1.0, _MOST_ELEMENTS))
     users.count[:], items.count[:] = (per_entry * s.degrees for s in (problem.users, problem.items))
-    if element.per != "both":
-        by_user = element.per == "user"
-        prior = Groups.at_prior(n_users if by_user else n_items, first.chi0, first.nu0)
-        varying = Varying(conjugate, prior if by_user else None, None if by_user else prior)
+    if not value_model.is_crossed:
+        by_user = value_model.varies(Axis.USERS)
+        prior = ThetaPosterior.at_prior(n_users if by_user else n_items, first.chi0, first.nu0)
+        varying = Varying(conjugate, prior if by_user else None, None if by_user else prior, hurdle)
     else:
         sharing = conjugate.sharing
         assert sharing is not None
@@ -322,8 +466,9 @@ def first_varying(problem: Problem, users: Factors, items: Factors) -> Varying |
         if cross is not None and not sharing.additive:
             # What an element adds to nu of an item is multiplied with its user's part.
             strength *= float(cross[0])
-        prior = Groups.at_prior(n_items, 0.0 if sharing.additive else strength, strength)
-        varying = Varying(conjugate, Groups.at_prior(n_users, first.chi0, first.nu0), prior)
+        prior = ThetaPosterior.at_prior(n_items, 0.0 if sharing.additive else strength, strength)
+        mine = ThetaPosterior.at_prior(n_users, first.chi0, first.nu0)
+        varying = Varying(conjugate, mine, prior, hurdle)
         weight = sharing.part(prior.chi, prior.nu).weight
         if weight is not None:
             users.value_sum[:] = problem.values.by_user(weight) / problem.values.unit

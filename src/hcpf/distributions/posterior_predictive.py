@@ -7,7 +7,7 @@ from scipy import special
 
 from hcpf._checks import whole
 from hcpf._types import ArrayLike, FloatArray
-from hcpf.distributions.compound import CompoundPoisson
+from hcpf.distributions.pair import Distribution, PairDistribution, tail_of
 from hcpf.distributions.quantile import invert_cdf
 from hcpf.elements.base import Element
 from hcpf.elements.domains import as_float_array, check_rng
@@ -15,9 +15,9 @@ from hcpf.errors import InputError
 
 
 class _Average:
-    """A mixture of compound Poisson distributions, one for each draw of the rates."""
+    """A mixture of distributions of pairs, one per draw of the rates."""
 
-    def __init__(self, parts: Any, weights: FloatArray) -> None:
+    def __init__(self, parts: Distribution, weights: FloatArray) -> None:
         self._parts = parts  # shape (draws, *pairs)
         self._weights = weights  # the same shape; sums to 1 over the draws
         self.shape: tuple[int, ...] = parts.shape[1:]
@@ -58,8 +58,7 @@ class _Average:
         """Parts and weights with the draws before every dimension of ``y`` and of the pairs."""
         self._shape_with(y.shape)
         lead = (slice(None), *(None,) * (y.ndim - len(self.shape)))
-        parts = type(self._parts)(self._parts.rate[lead], self.element.at(lead))
-        return parts, self._weights[lead]
+        return self._parts.at(lead), self._weights[lead]
 
     def _shape_with(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         try:
@@ -98,10 +97,7 @@ class _Average:
 
     def interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """The equal-tailed interval that holds a share ``level`` of the distribution."""
-        share = as_float_array(level, "level")
-        if share.ndim or not 0 < share < 1:
-            raise InputError(f"interval: level must lie strictly between 0 and 1, got {level!r}.")
-        tail = 0.5 * (1.0 - float(share))
+        tail = tail_of(level)
         return self.quantile(tail), self.quantile(1.0 - tail)
 
     def sample(self, size: int = 1, *, rng: np.random.Generator) -> FloatArray:
@@ -120,11 +116,10 @@ class _Average:
 
 
 class PosteriorPredictive(_Average):
-    """X+ averaged over draws of the factors; ``observed`` is the same given that it is observed."""
+    """X+ averaged over draws of the factors, the first axis; ``observed`` is X++."""
 
-    def __init__(self, rate: FloatArray, element: Element) -> None:
-        parts = CompoundPoisson(rate, element)
-        super().__init__(parts, np.full(parts.shape, 1.0 / len(rate)))
+    def __init__(self, draws: PairDistribution) -> None:
+        super().__init__(draws, np.full(draws.shape, 1.0 / draws.shape[0]))
 
     @property
     def prob_observed(self) -> FloatArray:

@@ -31,8 +31,6 @@ class SeriesSum:
 def sum_over_n(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
     r"""Sum :math:`\mathrm{Po}(n \mid \Lambda)\, p(y \mid n)` over n >= 1 for each (y, rate)."""
     y, rate, *_ = np.broadcast_arrays(y, rate, *element.parameters.values())
-    if element.once:
-        return _sum_once(element, y, rate)
     flat = element.broadcast_to(y.shape)
     values, rates = y.ravel(), rate.ravel()
     out = np.empty((3, values.size))
@@ -44,8 +42,9 @@ def sum_over_n(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
     return SeriesSum(log_sum, mean, second)
 
 
-def _sum_once(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
-    """The same where n says nothing about the value: n is a Poisson number above 0."""
+def single_element(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
+    """Return the same where the value is one element whatever n is: n is Poisson given n >= 1."""
+    y, rate, *_ = np.broadcast_arrays(y, rate, *element.parameters.values())
     with np.errstate(over="ignore"):
         density = element.log_density_unchecked(y, np.ones_like(y))
     observed = -np.expm1(-rate)

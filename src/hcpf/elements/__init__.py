@@ -22,6 +22,7 @@ from hcpf.elements.logarithmic import Logarithmic
 from hcpf.elements.negative_binomial import NegativeBinomial
 from hcpf.elements.normal import Normal
 from hcpf.elements.poisson import Poisson
+from hcpf.elements.presence import Presence
 from hcpf.elements.registry import ALL, get
 from hcpf.elements.zero_truncated_poisson import ZeroTruncatedPoisson
 
@@ -46,6 +47,7 @@ __all__ = [
     "NegativeBinomial",
     "Normal",
     "Poisson",
+    "Presence",
     "Separable",
     "Support",
     "Tabulated",

@@ -24,7 +24,6 @@ from hcpf.errors import (
     IncompleteElementError,
     InputError,
     ParameterError,
-    SupportError,
 )
 
 if TYPE_CHECKING:
@@ -55,18 +54,7 @@ class Tabulated:
     table: Callable[[FloatArray, FloatArray], FloatArray]
 
 
-VARYING = ("user", "item", "both")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Varying:
-    """What every element can be told besides its parameters."""
-
-    per: str | None = dataclasses.field(default=None, kw_only=True)
-    once: bool = dataclasses.field(default=False, kw_only=True)
-
-
-class Element(_Varying, ABC):
+class Element(ABC):
     r"""An additive exponential dispersion model :math:`p_\Psi(\theta, \kappa)`.
 
     The density is :math:`\exp(y\theta - \kappa\Psi(\theta))\, h(y, \kappa)` and the sum of n
@@ -76,13 +64,6 @@ class Element(_Varying, ABC):
 
     Parameters may be numbers or arrays that broadcast with the values. A parameter left out is
     estimated from the data by ``complete``.
-
-    With ``per="item"`` (or "user", or "both") a factorization gives every item (user, both) a theta
-    of its own, tied together by the ``conjugate`` prior.
-
-    With ``once=True`` a value is one element, however large n is: a pair is observed with
-    probability :math:`1 - e^{-\Lambda}`, and a larger rate makes that likelier, not its
-    value larger. For ratings, say, above all where many pairs are observed.
     """
 
     name: ClassVar[str]
@@ -92,8 +73,10 @@ class Element(_Varying, ABC):
     """The parameter that follows from the mean at a given kappa; None if inference leaves it."""
     dispersion_parameter: ClassVar[str | None] = None
     """The continuous parameter that sets kappa; None where kappa is fixed."""
+    counts_known: ClassVar[bool] = False
+    """Whether a value tells n exactly, as in Poisson factorization."""
     conjugate: ClassVar[Conjugate | None] = None
-    """The conjugate prior of theta; None where theta cannot vary."""
+    """The conjugate prior of theta; None where the mean cannot be pooled."""
 
     mean: Any
     r"""The mean of one element, :math:`\kappa\Psi'(\theta)`: a parameter or a property."""
@@ -101,7 +84,6 @@ class Element(_Varying, ABC):
     r"""The variance of one element, :math:`\kappa\Psi''(\theta)`: a parameter or a property."""
 
     def __post_init__(self) -> None:
-        self._check_per()
         for name, domain in self.domains().items():
             value = self.__dict__[name]
             if value is None:
@@ -144,38 +126,23 @@ class Element(_Varying, ABC):
             f"{name}={_show(given[name])}" if name in given else f"{name}=?"
             for name in self.domains()
         ]
-        if self.per is not None:
-            shown.append(f"per={self.per!r}")
-        if self.once:
-            shown.append("once=True")
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
         mine, theirs = self.parameters, other.parameters
-        like = (self.per, self.once, mine.keys()) == (other.per, other.once, theirs.keys())
-        return like and all(np.array_equal(mine[name], theirs[name]) for name in mine)
+        same_names = mine.keys() == theirs.keys()
+        return same_names and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     def __hash__(self) -> int:
         # Numbers that are equal hash alike (0.0 and -0.0 too); arrays count by their shape only.
-        return hash(
-            (
-                type(self),
-                self.per,
-                self.once,
-                *((k, np.shape(v) or v) for k, v in self.parameters.items()),
-            )
-        )
+        return hash((type(self), *((k, np.shape(v) or v) for k, v in self.parameters.items())))
 
     def replace(self, **changes: Parameter | None) -> Self:
         """Return the same element with some parameters changed (None leaves one out)."""
         self._refuse_unknown(changes)
         return self._made_with({**self._besides, **self.parameters, **changes})
-
-    def varying(self, per: str | None) -> Self:
-        """Return the same element, its theta shared (None) or varying by "user", "item", "both"."""
-        return self._made_with({**self._besides, **self.parameters, "per": per})
 
     @classmethod
     def _made_with(cls, arguments: dict[str, Any]) -> Self:
@@ -186,25 +153,6 @@ class Element(_Varying, ABC):
         """What else the element was made with, by name."""
         fields = dataclasses.fields(cast("DataclassInstance", self))
         return {f.name: getattr(self, f.name) for f in fields if "domain" not in f.metadata}
-
-    def _check_per(self) -> None:
-        kind, per = type(self), self.per
-        if not isinstance(self.once, bool):
-            raise ParameterError(f"{kind.__name__}: once must be True or False, got {self.once!r}.")
-        if per is None:
-            return
-        if per not in VARYING:
-            raise ParameterError(
-                f"{kind.__name__}: per must be 'user', 'item', 'both' or None, got {per!r}. Rows "
-                "(customers, donors, cells) are users; columns (products, causes, genes) are items."
-            )
-        if kind.conjugate is None:
-            raise ParameterError(f"{kind.__name__} has no theta that could vary: leave per out.")
-        if per == "both" and kind.conjugate.sharing is None:
-            raise ParameterError(
-                f"{kind.__name__} can vary by user or by item, but not by both at once; gamma, "
-                "inverse Gaussian, Poisson and normal can."
-            )
 
     @classmethod
     def _refuse_unknown(cls, names: Iterable[str]) -> None:
@@ -238,19 +186,27 @@ class Element(_Varying, ABC):
         return other
 
     def require(self, values: FloatArray, where: str = "") -> None:
-        """Raise a SupportError if pairs cannot have these values, ``where`` they stand."""
-        owner = type(self).__name__ + where
-        self.support.require(owner, values)
-        if not self.once or not values.size:
-            return
-        extremes = np.array([values.min(), values.max()], dtype=np.float64)
-        needed = self.n_range(extremes)[0]
-        if needed.max() > 1:
-            raise SupportError(
-                f"{owner}: the value {extremes[needed.argmax()]:g} would take at least "
-                f"{needed.max():g} elements, but with once=True it is a single one. Leave once "
-                "out, or give the element other parameters."
-            )
+        """Raise a SupportError if pairs cannot have these values; ``where`` names their source."""
+        self.support.require(type(self).__name__ + where, values)
+
+    @classmethod
+    def seen(cls, values: FloatArray) -> FloatArray:
+        """Return the values as the element sees them: unchanged, unless it ignores them."""
+        return values
+
+    def scaled_for_observed(self, expected_count: float) -> Self:
+        r"""Return the element for training on observed entries only.
+
+        There a pair consists of ``expected_count`` elements rather than about one, so that the
+        paper keeps theta and divides :math:`\kappa` by it. Elements whose kappa must stay an
+        integer cannot follow and return themselves unless they override this method.
+        """
+        return self
+
+    @classmethod
+    def min_observed_count(cls, values: FloatArray) -> float:
+        """Return the least E[n] that explains the values when training on observed entries only."""
+        return 0.0
 
     # -- the exponential dispersion model -----------------------------------------------------
 
@@ -279,17 +235,13 @@ class Element(_Varying, ABC):
     # -- what follows from it -----------------------------------------------------------------
 
     def log_density(self, y: ArrayLike, n: ArrayLike = 1) -> FloatArray:
-        r"""Log density (or mass) at ``y`` of the sum of ``n`` elements; of one with ``once``.
+        r"""Log density (or mass) at ``y`` of the sum of ``n`` elements.
 
         :math:`\log p(y \mid n) = y\theta - n\kappa\Psi(\theta) + \log h(y, n\kappa)`
         """
-        values, counts = self.support.check(type(self).__name__, y), self._summed(check_counts(n))
+        values, counts = self.support.check(type(self).__name__, y), check_counts(n)
         with np.errstate(over="ignore"):  # a value too far out has density 0
             return self.log_density_unchecked(values, counts)
-
-    def _summed(self, n: FloatArray) -> FloatArray:
-        """How many elements make up the value where there are n."""
-        return np.ones_like(n) if self.once else n
 
     def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         """``log_density`` of a sum, without input checks; overridden to keep more digits.
@@ -302,7 +254,7 @@ class Element(_Varying, ABC):
 
     def cdf(self, y: ArrayLike, n: ArrayLike = 1) -> FloatArray:
         """Probability that the sum of ``n`` elements is at most ``y`` (any real ``y``)."""
-        points, counts = check_not_nan(y, "cdf: y"), self._summed(check_counts(n))
+        points, counts = check_not_nan(y, "cdf: y"), check_counts(n)
         with np.errstate(over="ignore"):
             return self.cdf_unchecked(points, counts)
 
@@ -334,7 +286,7 @@ class Element(_Varying, ABC):
         out = np.zeros(flat.shape)
         if np.any(present):
             chosen = self.broadcast_to(shape).at(present)
-            out[present] = chosen.draw(self._summed(check_counts(flat[present])), rng)
+            out[present] = chosen.draw(check_counts(flat[present]), rng)
         return out.reshape(shape)
 
     @property

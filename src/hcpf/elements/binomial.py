@@ -74,6 +74,10 @@ class Binomial(Element):
     def highest(self) -> Parameter:
         return self.trials
 
+    def scaled_for_observed(self, expected_count: float) -> Self:
+        # Trials must stay an integer, so the mean is divided through the probability instead.
+        return self.replace(probability=self.probability / expected_count)
+
     def parameter_at(self, mean: Parameter) -> Parameter:
         return np.clip(mean / self.trials, SMALLEST, 1.0 - SMALLEST)
 

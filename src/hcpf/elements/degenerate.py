@@ -20,6 +20,7 @@ class Degenerate(Element):
     name = "degenerate"
     acronym = "HPF"
     support = POSITIVE_COUNTS
+    counts_known = True
 
     @property
     def theta(self) -> Parameter:

@@ -76,6 +76,9 @@ class Gamma(Element):
             phi=lambda n: n,
         )
 
+    def scaled_for_observed(self, expected_count: float) -> Self:
+        return self.replace(shape=self.shape / expected_count)
+
     def parameter_at(self, mean: Parameter) -> Parameter:
         return self.shape / mean
 

@@ -17,8 +17,8 @@ class Integrated(Element):
     r"""The sum of n elements that share one theta, averaged over :math:`q(\theta\mid\chi,\nu)`.
 
     The density is closed, because the prior is conjugate:
-    :math:`h(y, n\kappa)\,Z(\chi + y, \nu + n\kappa)/Z(\chi, \nu)`. It is what a pair's response
-    follows where theta varies. Sums are no longer additive: the elements share their theta.
+    :math:`h(y, n\kappa)\,Z(\chi + y, \nu + n\kappa)/Z(\chi, \nu)`. It is what a pair's value
+    follows with partial pooling. Sums are no longer additive: the elements share their theta.
     """
 
     base: Element = dataclasses.field(kw_only=True)
@@ -31,7 +31,6 @@ class Integrated(Element):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "support", self.base.support)
-        object.__setattr__(self, "once", self.base.once)
 
     @property
     def _prior(self) -> Conjugate:

@@ -79,6 +79,9 @@ class InverseGaussian(Element):
             phi=lambda n: n * n,
         )
 
+    def scaled_for_observed(self, expected_count: float) -> Self:
+        return self.replace(mean=self.mean / expected_count, shape=self.shape / expected_count**2)
+
     def parameter_at(self, mean: Parameter) -> Parameter:
         return mean
 

@@ -73,6 +73,9 @@ class NegativeBinomial(Element):
         draws = rng.negative_binomial(n * self.successes, 1.0 - self.probability)
         return draws.astype(np.float64)
 
+    def scaled_for_observed(self, expected_count: float) -> Self:
+        return self.replace(successes=self.successes / expected_count)
+
     def parameter_at(self, mean: Parameter) -> Parameter:
         return inside_unit(mean / (mean + self.successes))
 

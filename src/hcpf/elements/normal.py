@@ -65,6 +65,17 @@ class Normal(Element):
             phi=lambda n: 1.0 / n,
         )
 
+    def scaled_for_observed(self, expected_count: float) -> Self:
+        return self.replace(
+            mean=self.mean / expected_count, variance=self.variance / expected_count
+        )
+
+    @classmethod
+    def min_observed_count(cls, values: FloatArray) -> float:
+        # n alone gives the values a variance of mean^2 / E[n]: at most half of what they have.
+        mean, variance = (float(f(values, dtype=np.float64)) for f in (np.mean, np.var))
+        return 2.0 * mean**2 / max(variance, 1e-300)
+
     def parameter_at(self, mean: Parameter) -> Parameter:
         return mean
 

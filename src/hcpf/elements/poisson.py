@@ -71,6 +71,9 @@ class Poisson(Element):
             phi=np.log,
         )
 
+    def scaled_for_observed(self, expected_count: float) -> Self:
+        return self.replace(rate=self.rate / expected_count)
+
     def parameter_at(self, mean: Parameter) -> Parameter:
         return np.maximum(mean, SMALLEST)
 

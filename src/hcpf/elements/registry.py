@@ -10,6 +10,7 @@ from hcpf.elements.logarithmic import Logarithmic
 from hcpf.elements.negative_binomial import NegativeBinomial
 from hcpf.elements.normal import Normal
 from hcpf.elements.poisson import Poisson
+from hcpf.elements.presence import Presence
 from hcpf.elements.zero_truncated_poisson import ZeroTruncatedPoisson
 from hcpf.errors import InputError
 
@@ -25,6 +26,7 @@ ALL: tuple[type[Element], ...] = (
     Geometric,
     Degenerate,
 )
+"""The elements of values; ``Presence``, which ignores them, is known by name only."""
 
 
 def get(name: str) -> type[Element]:
@@ -34,8 +36,8 @@ def get(name: str) -> type[Element]:
     True
     """
     key = str(name).strip().lower().replace("-", "_").replace(" ", "_")
-    for element in ALL:
+    for element in (*ALL, Presence):
         if key in (element.name, element.acronym.lower(), element.__name__.lower()):
             return element
-    known = ", ".join(f"{element.name} ({element.acronym})" for element in ALL)
+    known = ", ".join(f"{element.name} ({element.acronym})" for element in (*ALL, Presence))
     raise InputError(f"There is no element called {name!r}. Known elements: {known}.")

@@ -4,10 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
-from hcpf.core.groups import Groups
 from hcpf.core.posterior import Posterior
 from hcpf.core.rates import pair_rates
-from hcpf.core.theta import pair_element, pair_theta
+from hcpf.core.theta import ThetaPosterior, pair_element, pair_theta
 from hcpf.elements.base import Element
 
 
@@ -28,7 +27,7 @@ class Combined:
         self, element: Element, users: NDArray[np.int64], items: NDArray[np.int64]
     ) -> Element:
         """The element of pairs given by position, with their own theta where that varies."""
-        if element.per is None:
+        if self.posteriors[0].users.theta is None and self.posteriors[0].items.theta is None:
             return element
         return pair_element(element, self._groups, users, items)
 
@@ -42,6 +41,6 @@ class Combined:
         return float(element.kappa) * conjugate.mean(chi, nu)
 
     @property
-    def _groups(self) -> list[tuple[Groups | None, Groups | None]]:
+    def _groups(self) -> list[tuple[ThetaPosterior | None, ThetaPosterior | None]]:
         """Theta of the users and of the items in each fit."""
-        return [(fit.users.groups, fit.items.groups) for fit in self.posteriors]
+        return [(fit.users.theta, fit.items.theta) for fit in self.posteriors]

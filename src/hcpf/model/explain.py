@@ -4,13 +4,12 @@ import numpy as np
 
 from hcpf._types import FloatArray, IntArray
 from hcpf.core.posterior import Posterior
-from hcpf.distributions.series import sum_over_n
-from hcpf.elements.base import Element
+from hcpf.core.value_model import ValueModel
 
 
 def contributions(
     posterior: Posterior,
-    element: Element,
+    value_model: ValueModel,
     user: int,
     item: int,
     own_items: IntArray,
@@ -35,6 +34,8 @@ def contributions(
     share = np.exp(share - peak)
     log_rate = np.log(share.sum(axis=1)) + peak[:, 0]
     share /= share.sum(axis=1, keepdims=True)
-    count = weight * sum_over_n(element, own_values, np.exp(log_rate + shift)).mean
+    count = (
+        weight * value_model.series(value_model.element, own_values, np.exp(log_rate + shift)).mean
+    )
     by_entry = (count[:, None] * share) @ per_count
     return by_component, by_entry, np.array([by_component.sum() - by_entry.sum()])

@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import FloatArray
+from hcpf.core.axis import Axis
+from hcpf.core.fold_in import fold_in_rows
 from hcpf.core.posterior import Posterior
 from hcpf.data.align import align_items, align_users, joined
 from hcpf.data.canonical import Duplicates
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import row_of_entries, select
-from hcpf.distributions.compound import CompoundPoisson
 from hcpf.errors import InputError
 from hcpf.model.combine import Combined
-from hcpf.model.fold_in import fold_in
 from hcpf.model.recommend import Recommending
 
 _SCORED = 0.2  # of each row's entries
@@ -90,24 +90,21 @@ class Growing(Recommending):
 
     def _with_rows(self, data: Interactions, *, users: bool, exclude: Any = None) -> Self:
         matrix = data.matrix if users else sparse.csr_array(data.matrix.T)
-        if self.train_on == "binary":
-            ones = np.ones(matrix.nnz, np.float32)
-            matrix = sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
-        else:
-            self.element_.require(np.asarray(data.values, dtype=np.float64))
+        self.value_model_.require(np.asarray(data.values, dtype=np.float64))
+        values = self.element_.seen(matrix.data)
+        matrix = sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
         posteriors: list[Posterior] = []
         for posterior in self.posteriors_:
-            rows = fold_in(
+            rows = fold_in_rows(
                 matrix,
                 posterior.items if users else posterior.users,
-                self.element_,
+                self.value_model_,
                 self.priors_,
-                users=users,
-                train_on=self.train_on,
+                axis=Axis.USERS if users else Axis.ITEMS,
                 exclude=exclude,
                 n_truncation=self.n_truncation,
-                weight=self.tempering_,
-                prior_of_theta=(posterior.users if users else posterior.items).groups,
+                tempering=self.tempering_,
+                theta=(posterior.users if users else posterior.items).theta,
             )
             sides = (rows, posterior.items) if users else (posterior.users, rows)
             posteriors.append(Posterior(*sides))
@@ -115,7 +112,7 @@ class Growing(Recommending):
         other._set_fitted(
             data,
             posteriors,
-            self.element_,
+            self.value_model_,
             self.priors_,
             self.history_,
             self.interrupted_,
@@ -143,7 +140,7 @@ class Growing(Recommending):
             wider._set_fitted(
                 known,
                 posteriors,
-                self.element_,
+                self.value_model_,
                 self.priors_,
                 self.history_,
                 self.interrupted_,
@@ -199,11 +196,10 @@ class Growing(Recommending):
             Interactions(rest, data.users, data.items), users=True, exclude=scored
         )
         combined = Combined(known.posteriors_)
-        binary = self.train_on == "binary"
-        values = np.ones(scored.nnz) if binary else scored.data.astype(np.float64)
+        values = self.element_.seen(scored.data.astype(np.float64))
         rate = combined.rates(row_of_entries(scored), scored.indices)
         element = combined.element_at(self.element_, row_of_entries(scored), scored.indices)
-        distribution = CompoundPoisson(rate, element)
+        distribution = self.value_model_.distribution(rate, element)
         if self.train_on == "observed":
             return float(np.mean(distribution.log_density_observed(values)))
         everywhere = known._factors(users=True).sum(axis=0, dtype=np.float64) @ known._factors(

@@ -15,9 +15,10 @@ from hcpf._types import FloatArray
 from hcpf.core.posterior import Posterior
 from hcpf.core.priors import Priors
 from hcpf.core.theta import draw_means
+from hcpf.core.value_model import ValueModel
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
-from hcpf.distributions.compound import CompoundPoisson
+from hcpf.distributions.pair import PairDistribution
 from hcpf.distributions.posterior_predictive import PosteriorPredictive
 from hcpf.elements import Element
 from hcpf.errors import InputError, ParameterError
@@ -36,6 +37,7 @@ class Predicting:
 
     posteriors_: list[Posterior]
     posterior_: Posterior
+    value_model_: ValueModel
     element_: Element
     priors_: Priors
     history_: list[Check]
@@ -53,14 +55,15 @@ class Predicting:
         self,
         data: Interactions,
         posteriors: list[Posterior],
-        element: Element,
+        value_model: ValueModel,
         priors: Priors,
         history: list[Check],
         interrupted: bool,
         tempering: float = 1.0,
     ) -> None:
         self.posteriors_, self.posterior_ = posteriors, posteriors[0]
-        self.element_, self.priors_ = element, priors
+        self.value_model_, self.priors_ = value_model, priors
+        self.element_ = value_model.element
         self.history_, self.interrupted_ = history, interrupted
         self.tempering_ = tempering
         self.n_iter_ = history[-1].iteration if history else 0
@@ -93,7 +96,7 @@ class Predicting:
 
     def predictive(
         self, users: Any, items: Any, *, n_samples: int = 0, random_state: Any = None
-    ) -> CompoundPoisson | PosteriorPredictive:
+    ) -> PairDistribution | PosteriorPredictive:
         """The whole predictive distribution of the pairs.
 
         Parameters
@@ -112,14 +115,17 @@ class Predicting:
         u, i = self._pairs(users, items)
         rates = self._draw_rates(u.ravel(), i.ravel(), size, rng)
         element = self._draw_elements(u.ravel(), i.ravel(), size, rng)
-        return PosteriorPredictive(rates.reshape(size, *u.shape), element.reshape((size, *u.shape)))
+        draws = self.value_model_.distribution(
+            rates.reshape(size, *u.shape), element.reshape((size, *u.shape))
+        )
+        return PosteriorPredictive(draws)
 
-    def _compound(self, users: Any, items: Any) -> CompoundPoisson:
+    def _compound(self, users: Any, items: Any) -> PairDistribution:
         """The distribution at the posterior mean of the rates, and of theta."""
         u, i = self._pairs(users, items)
         combined, flat = Combined(self.posteriors_), (u.ravel(), i.ravel())
         element = combined.element_at(self.element_, *flat).reshape(u.shape)
-        return CompoundPoisson(combined.rates(*flat).reshape(u.shape), element)
+        return self.value_model_.distribution(combined.rates(*flat).reshape(u.shape), element)
 
     def element_at(self, users: Any, items: Any) -> Element:
         """The element of the pairs: with a parameter for each of them where theta varies.
@@ -148,13 +154,13 @@ class Predicting:
     ) -> Element:
         """The element of each draw and pair: theta is drawn too, where it varies."""
         element = self.element_
-        if element.per is None:
+        if self.value_model_.vary_by is None:
             return element
         means = np.empty((size, len(u)))
         for draw in range(size):
             posterior = self.posteriors_[draw % len(self.posteriors_)]
-            groups = posterior.users.groups, posterior.items.groups
-            means[draw] = draw_means(element, *groups, u, i, rng)
+            thetas = posterior.users.theta, posterior.items.theta
+            means[draw] = draw_means(element, *thetas, u, i, rng)
         return element.with_mean(means)
 
     def predict_proba(self, users: Any, items: Any) -> FloatArray:
@@ -228,7 +234,7 @@ class Predicting:
     ) -> Recommendations:
         """Pairs by position with everything that follows from their rates."""
         element = Combined(self.posteriors_).element_at(self.element_, u, i)
-        predictive = CompoundPoisson(rate, element)
+        predictive = self.value_model_.distribution(rate, element)
         return Recommendations(
             user=self.users_[u],
             item=self.items_[i],

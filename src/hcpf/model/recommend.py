@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hcpf._checks import flag, one_of, whole
 from hcpf._types import FloatArray
+from hcpf.core.axis import Axis
 from hcpf.core.theta import pair_shift
 from hcpf.data.ids import IdIndex
 from hcpf.errors import InputError
@@ -120,11 +121,12 @@ class Recommending(Predicting):
         rate_of = rates(self._factors(users=True), self._factors(users=False))
         if by == "probability":
             return rate_of
-        element, n_items = self.element_, len(self.items_)
+        element, value_model = self.element_, self.value_model_
+        n_items = len(self.items_)
         combined, everything = Combined(self.posteriors_), np.arange(n_items)
-        if element.once and by == "response" and element.per not in ("item", "both"):
+        if value_model.hurdle and by == "response" and not value_model.varies(Axis.ITEMS):
             return rate_of  # the same response for all items of a user: those that are likely
-        if element.per is None:
+        if value_model.vary_by is None:
             # With one element for all pairs every criterion grows with the rate, or falls with it.
             sign = np.float32(np.sign(float(np.asarray(element.mean))))
             return lambda users: sign * rate_of(users)
@@ -136,8 +138,10 @@ class Recommending(Predicting):
             counts = np.maximum(rate, np.float32(1e-30))
             observed = -np.expm1(-counts)
             if by == "expected":
-                return observed * mean if element.once else rate * mean
-            seen = 1.0 if element.once else counts / observed  # summed where a pair is observed
+                return observed * mean if value_model.hurdle else rate * mean
+            seen = (
+                1.0 if value_model.hurdle else counts / observed
+            )  # summed where a pair is observed
             return np.asarray(mean * seen, dtype=np.float32)
 
         return score
@@ -180,10 +184,10 @@ class Recommending(Predicting):
         entries, prior = np.zeros(len(own)), 0.0
         for posterior in self.posteriors_:
             shift = pair_shift(
-                self.element_, posterior.users.groups, posterior.items.groups, u, own
+                self.value_model_, posterior.users.theta, posterior.items.theta, u, own
             )
             _, by_entry, rest = contributions(
-                posterior, self.element_, u, i, own, values, self.tempering_, shift
+                posterior, self.value_model_, u, i, own, values, self.tempering_, shift
             )
             entries += by_entry / len(self.posteriors_)
             prior += float(rest[0]) / len(self.posteriors_)
@@ -209,8 +213,7 @@ class Recommending(Predicting):
         matrix = self.interactions_.matrix
         entries = slice(matrix.indptr[u], matrix.indptr[u + 1])
         values = matrix.data[entries].astype(np.float64)
-        binary = getattr(self, "train_on", "full") == "binary"
-        return matrix.indices[entries].astype(np.int64), np.ones_like(values) if binary else values
+        return matrix.indices[entries].astype(np.int64), self.element_.seen(values)
 
 
 def _neighbours(index: IdIndex, vectors: Factors, ids: Any, n: int) -> Neighbours:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from hcpf.core.value_model import ValueModel, ways_to_vary
 from hcpf.data.sampling import some_rows
-from hcpf.elements.base import Element
 from hcpf.errors import InputError
 from hcpf.training.held_out import Parts
 from hcpf.training.plan import FitPlan
@@ -16,7 +16,6 @@ from hcpf.training.recipes import (
     candidate_elements,
     is_dense,
     usual_tempering,
-    ways_to_vary,
 )
 
 logger = logging.getLogger("hcpf")
@@ -27,10 +26,10 @@ _ELEMENT_PASSES, _DENSE_PASSES = 12, 40
 """Where most pairs are observed rates are large, and it takes longer until they have grown."""
 _NEAR = 0.5
 """Nats for each held-out entry: an element that far behind, shared, is not tried varying."""
-_WORTH_VARYING = 0.005
-"""Nats for each held-out entry that a varying theta must gain to be chosen."""
-_KINDS_ONCE, _WORTH_ONCE = 2, 0.005
-"""Kinds tried as one element for each value, and the nats that this must gain over sums."""
+_MIN_POOLING_GAIN = 0.005
+"""Nats per held-out entry that partial pooling must gain over a shared mean."""
+_HURDLE_ELEMENTS, _MIN_HURDLE_GAIN = 2, 0.005
+"""Elements tried as hurdle models, and the nats that these must gain over compound models."""
 
 _TEMPERING_ENTRIES, _TEMPERING_PASSES = 500_000, 10
 _TEMPERING_FACTOR, _HIGHEST_TEMPERING = 4.0, 64.0
@@ -43,8 +42,8 @@ Fit = Callable[..., Any]
 
 def best_element(
     fit: Fit, parts: Parts, plan: FitPlan, rng: np.random.Generator
-) -> tuple[Element, bool]:
-    """The element with the best validation likelihood after a few passes.
+) -> tuple[ValueModel, bool]:
+    """The value model with the best validation likelihood after a few passes.
 
     First among the kinds of element, then among the ways in which the best of them can vary; first
     with values that are sums of elements, then with values that are one element each. The
@@ -58,25 +57,26 @@ def best_element(
     short = _shortened(replace(plan, n_components=few), passes, rng)
     short = replace(short, options=replace(short.options, solver="auto", svi_passes=0))
     contest = _Contest(fit, parts, short, _ELEMENT_ENTRIES, rng)
-    found = _best_of(contest, [kind() for kind in kinds])
-    # Where values are one element each, the likeliest for the values alone is the best but for a
-    # little: what varies may change it.
-    once = _best_of(contest, [kind(once=True) for kind in kinds[:_KINDS_ONCE]])
-    return (once if contest.gain(once, found) > _WORTH_ONCE else found), contest.stopped
+    found = _best_of(contest, [ValueModel(kind()) for kind in kinds])
+    # The order of the elements by the values alone holds for hurdle models but for partial pooling,
+    # which may change it.
+    single = [ValueModel(kind(), hurdle=True) for kind in kinds[:_HURDLE_ELEMENTS]]
+    hurdle = _best_of(contest, single)
+    return (hurdle if contest.gain(hurdle, found) > _MIN_HURDLE_GAIN else found), contest.stopped
 
 
-def _best_of(contest: "_Contest", elements: list[Element]) -> Element:
-    """The best of some elements, or of the ways in which the better of them can vary."""
-    for element in elements:
-        contest.enter(element=element)
-    best = contest.best_of(elements) or elements[0]
-    near = [one for one in elements if contest.gain(best, one) < _NEAR and one in contest.scores]
-    varying = [one.varying(per) for one in near for per in ways_to_vary(one)]
-    for element in varying:
-        contest.enter(element=element)
-    found = contest.best_of(varying) or best
-    # What varies costs more and is harder to look at: it has to be clearly better.
-    return found if contest.gain(found, best) > _WORTH_VARYING else best
+def _best_of(contest: "_Contest", shared: list[ValueModel]) -> ValueModel:
+    """Return the best of some value models, or of their partially pooled versions."""
+    for model in shared:
+        contest.enter(model)
+    best = contest.best_of(shared) or shared[0]
+    near = [one for one in shared if one in contest.scores and contest.gain(best, one) < _NEAR]
+    pooled = [one.replace(vary_by=by) for one in near for by in ways_to_vary(type(one.element))]
+    for model in pooled:
+        contest.enter(model)
+    found = contest.best_of(pooled) or best
+    # Partial pooling is slower and harder to interpret, so require a minimum gain.
+    return found if contest.gain(found, best) > _MIN_POOLING_GAIN else best
 
 
 def best_tempering(
@@ -97,9 +97,9 @@ def best_tempering(
         return tempering, False
     short = replace(_shortened(plan, _TEMPERING_PASSES, rng), init="noise")
     contest = _Contest(fit, parts, short, _TEMPERING_ENTRIES, rng)
-    contest.enter(tempering=tempering)
+    contest.enter(tempering)
     while not contest.stopped and (more := tempering * _TEMPERING_FACTOR) <= _HIGHEST_TEMPERING:
-        contest.enter(tempering=more)
+        contest.enter(more)
         if not contest.gain(more, tempering) > _WORTH_TEMPERING:
             break
         tempering = more
@@ -133,18 +133,22 @@ class _Contest:
         self.scores: dict[Any, float] = {}
         self.stopped = False
 
-    def enter(self, **setting: Any) -> None:
-        """Fit once more, unless Ctrl-C has ended the search."""
+    def enter(self, value: ValueModel | float) -> None:
+        """Fit once more with a value model or tempering, unless Ctrl-C has ended the search."""
         if self.stopped:
             return
-        ((name, value),) = setting.items()
         try:
-            fitted = self._fit(self._sample, replace(self._plan, **setting), exclude=self._excluded)
+            fitted = self._fit(self._sample, self._with(value), exclude=self._excluded)
         except InputError:
             return  # the sample cannot estimate it, or is too small to hold anything out
         self.scores[value] = fitted.history[-1].validation_log_likelihood or -np.inf
         self.stopped = fitted.interrupted
-        logger.info("auto: %s=%r has validation likelihood %.5f", name, value, self.scores[value])
+        logger.info("auto: %s has validation likelihood %.5f", value, self.scores[value])
+
+    def _with(self, value: ValueModel | float) -> FitPlan:
+        if not isinstance(value, ValueModel):
+            return replace(self._plan, tempering=value)
+        return self._plan.with_value_model(value)
 
     def best_of(self, values: Sequence[Any]) -> Any | None:
         """The value with the best likelihood, of those that could be tried."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hcpf.core.groups import Groups
 from hcpf.core.kernels import Factors
+from hcpf.core.theta import ThetaPosterior
 from hcpf.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def restore(run: "Run", header: dict[str, Any], tensors: Tensors) -> None:
     if state.varying is not None:
         for side in header["groups"]:
             chi, nu = (tensors[f"{side}_{name}"].copy() for name in ("chi", "nu"))
-            state.varying.put(side == "user", Groups(chi, nu, **header["groups"][side]))
+            state.varying.put(side == "user", ThetaPosterior(chi, nu, **header["groups"][side]))
     state.user_sums, state.item_sums = tensors["user_sums"], tensors["item_sums"]
     extras = (name for name in tensors if name.startswith("extra_"))
     state.extras = {name.removeprefix("extra_"): tensors[name].copy() for name in extras}
@@ -117,7 +117,7 @@ def _tensors(run: "Run") -> Tensors:
     }
 
 
-def _groups(run: "Run") -> dict[str, Groups]:
+def _groups(run: "Run") -> dict[str, ThetaPosterior]:
     """Theta of the sides that have one of their own."""
     varying = run.state.varying
     sides = {} if varying is None else {"user": varying.users, "item": varying.items}

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from hcpf._types import FloatArray, IntArray
-from hcpf.core.axis import State, set_shifts
 from hcpf.core.count_tables import slope_of
 from hcpf.core.layout import Problem
+from hcpf.core.state import State, set_shifts
+from hcpf.core.value_model import ValueModel
 from hcpf.distributions.series import sum_over_n
 from hcpf.elements.base import Element, Parameter
 
@@ -36,13 +37,13 @@ def update_theta(state: State, problem: Problem) -> None:
     """
     if state.varying is not None:
         state.element = state.varying.population(state.element)
-        state.slope = slope_of(state.element)
+        state.slope = slope_of(problem.value_model.replace(element=state.element))
         return
-    count = problem.n_observed if state.element.once else state.sum_counts
+    count = problem.n_observed if problem.value_model.hurdle else state.sum_counts
     if count <= 0:
         return
     state.element = _with_mean(state.element, problem.sum_of_values / count)
-    state.slope = slope_of(state.element)
+    state.slope = slope_of(problem.value_model.replace(element=state.element))
     set_shifts(state, problem)
 
 
@@ -65,22 +66,31 @@ def best_dispersion(state: State, problem: Problem, values_of: ValuesOf) -> Elem
         scale = state.users.log_scale[u] + state.items.log_scale[i]
         log_rate[part] = scale + np.log(np.maximum(dot, np.finfo(np.float32).tiny))
     mean = None if varying is None else varying.means(state.element, users, items)
+    value_model = problem.value_model.replace(element=state.element)
     return _with_best_dispersion(
-        state.element, _cells(state.element, values_of(entry), log_rate, mean)
+        value_model, _cells(state.element, values_of(entry), log_rate, mean)
     )
 
 
 def refit_element(
-    element: Element, values: FloatArray, rate: FloatArray, *, dispersion: bool, steps: int = 5
+    value_model: ValueModel,
+    values: FloatArray,
+    rate: FloatArray,
+    *,
+    dispersion: bool,
+    steps: int = 5,
 ) -> Element:
     """Re-estimate the element at given rates: a few mean equations, then the dispersion."""
+    element = value_model.element
     cells = _cells(element, values, _log(rate))
     total = float(np.sum(values, dtype=np.float64))
     for _ in range(steps):
-        count = 1.0 if element.once else sum_over_n(element, cells.y, cells.rate).mean
+        count = 1.0 if value_model.hurdle else sum_over_n(element, cells.y, cells.rate).mean
         counts = float(np.sum(cells.weight * count))
         element = _with_mean(element, total / counts)
-    return _with_best_dispersion(element, cells) if dispersion else element
+    if not dispersion:
+        return element
+    return _with_best_dispersion(value_model.replace(element=element), cells)
 
 
 def _log(rate: FloatArray) -> FloatArray:
@@ -104,13 +114,14 @@ class _Cells:
     weight: FloatArray
     mean: Parameter
 
-    def log_z(self, element: Element) -> float:
+    def log_z(self, value_model: ValueModel, element: Element) -> float:
         """Sum of log Z over all entries, under the element at their means."""
-        found = sum_over_n(element.with_mean(self.mean), self.y, self.rate)
+        found = value_model.series(element.with_mean(self.mean), self.y, self.rate)
         return float(self.weight @ found.log_sum)
 
 
-def _with_best_dispersion(element: Element, cells: _Cells) -> Element:
+def _with_best_dispersion(value_model: ValueModel, cells: _Cells) -> Element:
+    element = value_model.element
     name = element.dispersion_parameter
     if name is None:
         return element
@@ -120,7 +131,7 @@ def _with_best_dispersion(element: Element, cells: _Cells) -> Element:
         return element.replace(**{name: float(np.exp(log_value))}).with_mean(mean)
 
     def loss(log_value: float) -> float:
-        return -cells.log_z(at(log_value))
+        return -cells.log_z(value_model, at(log_value))
 
     now = float(np.log(element.parameters[name]))
     found: Any = optimize.minimize_scalar(
@@ -129,7 +140,7 @@ def _with_best_dispersion(element: Element, cells: _Cells) -> Element:
         method="bounded",
         options={"xatol": 1e-2},
     )
-    gain = -float(found.fun) - cells.log_z(element)
+    gain = -float(found.fun) - cells.log_z(value_model, element)
     return at(float(found.x)) if gain > _WORTH_MOVING * cells.weight.sum() else element
 
 

@@ -10,15 +10,16 @@ import numpy as np
 from scipy import sparse
 
 from hcpf._types import Csr, FloatArray
-from hcpf.core.axis import initial_state, state_from_posterior, to_posterior
 from hcpf.core.kernels import Factors
 from hcpf.core.layout import Problem, make_problem
 from hcpf.core.posterior import Posterior
 from hcpf.core.priors import Priors
+from hcpf.core.state import initial_state, state_from_posterior, to_posterior
 from hcpf.core.theta import Varying
 from hcpf.core.threads import kernel_threads
+from hcpf.core.value_model import ValueModel
 from hcpf.data.sampling import row_of_entries
-from hcpf.elements.base import Element
+from hcpf.elements import Element, get
 from hcpf.errors import ParameterError, SupportError
 from hcpf.model.combine import Combined
 from hcpf.model.history import Check
@@ -31,8 +32,8 @@ from hcpf.training.loop import Run, train
 from hcpf.training.plan import FitPlan
 from hcpf.training.recipes import (
     MOST_TEMPERING_OF_SEVERAL,
-    choose_element,
     choose_priors,
+    choose_value_model,
     is_dense,
 )
 
@@ -44,7 +45,7 @@ class Start:
     """An earlier fit to go on from."""
 
     posteriors: Sequence[Posterior]
-    element: Element
+    value_model: ValueModel
     tempering: float
 
 
@@ -53,7 +54,7 @@ class Fitted:
     """What a fit gives back."""
 
     posteriors: list[Posterior]
-    element: Element
+    value_model: ValueModel
     priors: Priors
     history: list[Check]
     interrupted: bool
@@ -73,36 +74,41 @@ def fit_all(
     if start is not None and plan.options.solver == "auto":
         # The first minibatch steps would forget where the items stand.
         plan = replace(plan, options=replace(plan.options, svi_passes=0))
-    if plan.train_on == "binary":
-        matrix = _ones(matrix)
-        validation = None if validation is None else _ones(validation)
+    matrix = _as_seen(matrix, plan.element)
+    validation = None if validation is None else _as_seen(validation, plan.element)
     parts = set_aside(matrix, validation, exclude, plan.validation_fraction, plan.train_on, rng)
     matrix = parts.training
     if plan.element == "auto" and plan.train_on == "full":
         chosen, stopped = best_element(fit_all, parts, plan, rng)
-        plan = _cut_short(replace(plan, element=chosen), stopped)
-    element = choose_element(
-        plan.element, _values_for(plan.element, parts), plan.train_on, plan.priors
+        plan = _cut_short(plan.with_value_model(chosen), stopped)
+    value_model = choose_value_model(
+        plan.element,
+        _values_for(plan, parts),
+        vary_by=plan.vary_by,
+        hurdle=plan.hurdle,
+        train_on=plan.train_on,
+        priors=plan.priors,
     )
-    parts.check_support(element)
-    if start is not None and plan.options.learn_element and type(start.element) is type(element):
-        element = _going_on(element, start.element, matrix.data)
-    elif start is not None and type(start.element) is not type(element):
+    parts.check_support(value_model)
+    same_element = start is not None and type(start.value_model.element) is type(
+        value_model.element
+    )
+    if start is not None and plan.options.learn_element and same_element:
+        value_model = _warm_start_element(value_model, start.value_model.element, matrix.data)
+    elif start is not None and not same_element:
         start = replace(start, posteriors=[_without_theta(fit) for fit in start.posteriors])
     n_excluded = 0 if parts.excluded is None else parts.excluded.nnz
-    priors = choose_priors(
-        plan.priors, matrix, element, n_excluded, plan.n_components, plan.train_on
-    )
+    priors = choose_priors(plan.priors, matrix, value_model, n_excluded, plan.n_components)
     if plan.tempering == "auto" and start is not None:
         plan = replace(plan, tempering=start.tempering)
     elif plan.tempering == "auto":
-        weight, cut = best_tempering(fit_all, parts, replace(plan, element=element), rng)
+        weight, cut = best_tempering(fit_all, parts, plan.with_value_model(value_model), rng)
         plan, stopped = _cut_short(replace(plan, tempering=weight), cut), stopped or cut
     runs: list[_Outcome] = []
     seeds = rng.integers(0, 1 << 63, size=(plan.n_fits, 2))
     with kernel_threads(plan.n_threads):
         for index, seed in enumerate(seeds):
-            fit = _Fit(parts, plan, element, priors, np.random.default_rng(seed), index)
+            fit = _Fit(parts, plan, value_model, priors, np.random.default_rng(seed), index)
             runs.append(fit.run(start))
             if runs[-1].interrupted:
                 break
@@ -130,9 +136,15 @@ def _generator(plan: FitPlan) -> np.random.Generator:
         ) from None
 
 
-def _ones(matrix: Csr) -> Csr:
-    ones = np.ones(matrix.nnz)
-    return sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+def _as_seen(matrix: Csr, element: str | Element) -> Csr:
+    """Return the matrix with its values as the element sees them."""
+    if element == "auto":
+        return matrix
+    kind = get(element) if isinstance(element, str) else element
+    values = kind.seen(matrix.data)
+    if values is matrix.data:
+        return matrix
+    return sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +152,7 @@ class _Outcome:
     """What is kept of a finished fit: the layouts of the data are let go."""
 
     posterior: Posterior
-    element: Element
+    value_model: ValueModel
     history: list[Check]
     interrupted: bool
 
@@ -151,7 +163,7 @@ class _Fit:
 
     parts: Parts
     plan: FitPlan
-    element: Element
+    value_model: ValueModel
     priors: Priors
     rng: np.random.Generator
     index: int
@@ -171,12 +183,13 @@ class _Fit:
 
         def remake(element: Element, reach: FloatArray | None) -> Problem:
             return make_problem(
-                matrix, element, train_on=plan.train_on, exclude=self.parts.excluded, order=order,
-                n_truncation=plan.n_truncation, reach=reach, weight=float(plan.tempering),
+                matrix, self.value_model.replace(element=element), exclude=self.parts.excluded,
+                order=order, n_truncation=plan.n_truncation, reach=reach,
+                weight=float(plan.tempering),
             )  # fmt: skip
 
         saved = None if checkpoint is None else checkpoint.load()
-        problem = remake(self.element, None)
+        problem = remake(self.value_model.element, None)
         if posterior is None:
             clusters = None
             if clustered and saved is None:
@@ -187,7 +200,9 @@ class _Fit:
         run = Run(problem, state, self.priors, rng)
         if saved is not None:
             header, tensors = saved
-            run.problem = remake(self.element.replace(**header["tabulated"]), tensors["reach"])
+            run.problem = remake(
+                self.value_model.element.replace(**header["tabulated"]), tensors["reach"]
+            )
             restore(run, header, tensors)
         del problem, state
         train(
@@ -203,7 +218,10 @@ class _Fit:
         state = run.state
         del run.problem, run.state
         return _Outcome(
-            to_posterior(state, self.priors, order), state.element, run.history, run.interrupted
+            to_posterior(state, self.priors, order),
+            self.value_model.replace(element=state.element),
+            run.history,
+            run.interrupted,
         )
 
     @property
@@ -238,16 +256,15 @@ class _Fit:
         if posterior is not None:
             for side in (posterior.users, posterior.items):
                 arrays += [side.shape_, side.mean_, side.activity_b]
-                if side.groups is not None:
-                    groups = side.groups
+                if side.theta is not None:
+                    groups = side.theta
                     arrays += [groups.chi, groups.nu, np.array([groups.chi0, groups.nu0])]
         digest = hashlib.blake2b(digest_size=16)
         for array in arrays:
             digest.update(np.ascontiguousarray(array).data)
         settings = (
             matrix.shape, plan.n_components, plan.train_on, plan.n_truncation, plan.tempering,
-            plan.init, plan.options.describe(), self.priors, type(self.element).__name__,
-            self.element.per, self.element.once, self.element.parameters,
+            plan.init, plan.options.describe(), self.priors, self.value_model,
             self.rng.bit_generator.state, Factors._fields,
         )  # fmt: skip
         digest.update(repr(settings).encode())
@@ -264,61 +281,66 @@ def _gather(runs: list[_Outcome], priors: Priors, matrix: Csr, plan: FitPlan) ->
     interrupted = any(run.interrupted for run in runs)
     runs = [runs[best]] if plan.combine == "best" else runs
     posteriors = [run.posterior for run in runs]
-    element = runs[0].element
-    if element.per is not None:
-        element, posteriors = _in_common_terms(runs)
+    value_model = runs[0].value_model
+    if value_model.vary_by is not None:
+        value_model, posteriors = _in_common_terms(runs)
     elif len(runs) > 1 and plan.options.learn_element:
         rate = Combined(posteriors).rates(row_of_entries(matrix), matrix.indices)
         dispersion = plan.train_on != "observed"
-        element = refit_element(element, matrix.data, rate, dispersion=dispersion)
-    return Fitted(posteriors, element, priors, runs[0].history, interrupted, float(plan.tempering))
+        element = refit_element(value_model, matrix.data, rate, dispersion=dispersion)
+        value_model = value_model.replace(element=element)
+    return Fitted(
+        posteriors, value_model, priors, runs[0].history, interrupted, float(plan.tempering)
+    )
 
 
-def _in_common_terms(runs: list[_Outcome]) -> tuple[Element, list[Posterior]]:
+def _in_common_terms(runs: list[_Outcome]) -> tuple[ValueModel, list[Posterior]]:
     """One dispersion for all fits, between theirs, and every theta brought to it."""
-    element, name = runs[0].element, runs[0].element.dispersion_parameter
+    elements = [run.value_model.element for run in runs]
+    element, name = elements[0], elements[0].dispersion_parameter
     if name is not None:
-        log_values = [np.log(float(run.element.parameters[name])) for run in runs]
-        mean = float(np.mean([float(run.element.mean) for run in runs]))
+        log_values = [np.log(float(one.parameters[name])) for one in elements]
+        mean = float(np.mean([float(one.mean) for one in elements]))
         element = element.replace(**{name: float(np.exp(np.mean(log_values)))}).with_mean(mean)
-    return element, [_rescaled(run.posterior, run.element, element) for run in runs]
+    posteriors = [_rescaled(run.posterior, run.value_model.element, element) for run in runs]
+    return runs[0].value_model.replace(element=element), posteriors
 
 
-def _values_for(element: str | Element, parts: Parts) -> FloatArray:
+def _values_for(plan: FitPlan, parts: Parts) -> FloatArray:
     """What an element is estimated from: the training values.
 
     With the ends of those held out, where a value that is one element could be beyond its reach.
     """
     held_out = parts.held_out
-    if not isinstance(element, Element) or not element.once or held_out is None:
+    if not plan.hurdle or held_out is None:
         return parts.training.data
     values = held_out.values
     ends = [values.min(), values.max()] if len(values) else []
     return np.append(parts.training.data, ends)
 
 
-def _going_on(element: Element, before: Element, values: FloatArray) -> Element:
-    """The element with the parameters it had before, if these data can come from it."""
-    same = element.replace(**before.parameters)
+def _warm_start_element(value_model: ValueModel, before: Element, values: FloatArray) -> ValueModel:
+    """Return the value model with the parameters it had before, if they can give these values."""
+    same = value_model.replace(element=before)
     try:
         same.require(values)
     except SupportError:
-        return element
+        return value_model
     return same
 
 
 def _without_theta(posterior: Posterior) -> Posterior:
     """The factors alone: theta of another element means nothing here."""
-    return Posterior(replace(posterior.users, groups=None), replace(posterior.items, groups=None))
+    return Posterior(replace(posterior.users, theta=None), replace(posterior.items, theta=None))
 
 
 def _rescaled(posterior: Posterior, old: Element, new: Element) -> Posterior:
     """Theta in terms of another kappa, all means staying as they are."""
     conjugate = old.conjugate
     assert conjugate is not None
-    varying = Varying(conjugate, posterior.users.groups, posterior.items.groups)
+    varying = Varying(conjugate, posterior.users.theta, posterior.items.theta)
     varying.rescale(float(new.kappa / old.kappa))
     return Posterior(
-        replace(posterior.users, groups=varying.users),
-        replace(posterior.items, groups=varying.items),
+        replace(posterior.users, theta=varying.users),
+        replace(posterior.items, theta=varying.items),
     )

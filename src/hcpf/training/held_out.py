@@ -7,12 +7,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import Csr, FloatArray
-from hcpf.core.axis import State
 from hcpf.core.rates import pair_rates
+from hcpf.core.state import State
+from hcpf.core.value_model import ValueModel
 from hcpf.data.held_out import hold_out, sample_missing
 from hcpf.data.sampling import locate, pair_keys, select
-from hcpf.distributions.compound import CompoundPoisson
-from hcpf.elements.base import Element
 from hcpf.errors import InputError
 
 _MOST = 50_000  # observed pairs looked at in one evaluation
@@ -29,7 +28,9 @@ class HeldOut:
     missing_items: NDArray[np.int64]
     missing_weight: float
 
-    def log_likelihood(self, state: State, order: NDArray[np.int64] | None) -> float:
+    def log_likelihood(
+        self, state: State, value_model: ValueModel, order: NDArray[np.int64] | None
+    ) -> float:
         """Log likelihood of one observed pair with its share of the missing ones, on average."""
         rows = np.arange(len(state.users.mean)) if order is None else np.argsort(order)
         some = _evenly(len(self.users), _MOST)
@@ -38,7 +39,7 @@ class HeldOut:
         element = state.element
         if state.varying is not None:
             element = state.varying.element_at(element, users, items)
-        observed = CompoundPoisson(rate, element).log_density(self.values[some])
+        observed = value_model.distribution(rate, element).log_density(self.values[some])
         missing = pair_rates(
             state.users.mean, state.items.mean, rows[self.missing_users], self.missing_items
         )
@@ -59,10 +60,10 @@ class Parts:
     held_out: HeldOut | None
     excluded: Csr | None
 
-    def check_support(self, element: Element) -> None:
-        """Raise an error if the element cannot give a held-out value."""
+    def check_support(self, value_model: ValueModel) -> None:
+        """Raise an error if the value model cannot give a held-out value."""
         if self.held_out is not None:
-            element.require(self.held_out.values, " (in validation)")
+            value_model.require(self.held_out.values, " (in validation)")
 
 
 def set_aside(

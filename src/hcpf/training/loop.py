@@ -13,13 +13,13 @@ import numpy as np
 
 from hcpf._progress import progress_bar
 from hcpf._types import FloatArray
-from hcpf.core.axis import State, set_shifts
 from hcpf.core.count_tables import FURTHER
 from hcpf.core.elbo import elbo
 from hcpf.core.half_step import cavi_step
 from hcpf.core.layout import Problem
 from hcpf.core.priors import Priors
 from hcpf.core.rates import pair_rates
+from hcpf.core.state import State, set_shifts
 from hcpf.core.theta import PRIOR_AT
 from hcpf.elements.base import Element
 from hcpf.model.history import Check
@@ -194,7 +194,11 @@ def _update_dispersion(run: Run, remake: Remake, values_of: ValuesOf) -> None:
 
 def _check(run: Run, options: FitOptions, validation: HeldOut | None, seconds: float) -> None:
     bound = elbo(run.state, run.problem, run.priors)
-    score = None if validation is None else validation.log_likelihood(run.state, run.problem.order)
+    score = (
+        None
+        if validation is None
+        else validation.log_likelihood(run.state, run.problem.value_model, run.problem.order)
+    )
     run.history.append(Check(run.state.iteration, seconds, bound, score))
     logger.info("pass %d: bound %.6g, validation %s", run.state.iteration, bound, score)
     run.converged = options.tol > 0 and _settled(run.history, options.tol)

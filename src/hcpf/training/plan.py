@@ -1,6 +1,6 @@
 """What decides a fit, besides the data, checked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
@@ -8,12 +8,12 @@ import numpy as np
 
 from hcpf._checks import flag, number, one_of, settle, whole
 from hcpf.core.priors import Priors
+from hcpf.core.value_model import TRAIN_ON, ValueModel
 from hcpf.elements.base import Element
 from hcpf.errors import ParameterError
 from hcpf.training.options import FitOptions
 from hcpf.training.recipes import check_tempering
 
-TRAINING_SETS = ("full", "observed", "binary")
 COMBINATIONS = ("average", "best")
 STARTS = ("auto", "noise", "clusters")
 
@@ -29,6 +29,8 @@ class FitPlan:
     combine: str
     priors: str | Priors
     options: FitOptions
+    vary_by: str | None = None
+    hurdle: bool = False
     validation_fraction: float = 0.0
     n_truncation: int | None = None
     tempering: str | float = 1.0
@@ -45,7 +47,7 @@ class FitPlan:
         settle(
             self,
             n_components=whole("n_components", self.n_components),
-            train_on=one_of("train_on", self.train_on, TRAINING_SETS),
+            train_on=one_of("train_on", self.train_on, TRAIN_ON),
             n_fits=whole("n_fits", self.n_fits),
             tempering=check_tempering(self.tempering),
             combine=one_of("combine", self.combine, COMBINATIONS),
@@ -58,6 +60,11 @@ class FitPlan:
                 "checkpoint_seconds", self.checkpoint_seconds, 0.0, inf, "0 or more"
             ),
         )
+        if self.element == "auto" and (self.vary_by is not None or self.hurdle):
+            raise ParameterError(
+                "vary_by and hurdle require an element: element='auto' compares all of them. Give "
+                "element, or remove vary_by and hurdle."
+            )
         for name in ("n_truncation", "n_threads"):
             if getattr(self, name) is not None:
                 settle(self, **{name: whole(name, getattr(self, name))})
@@ -65,9 +72,18 @@ class FitPlan:
             flag("progress", self.progress)
         if self.init == "clusters" and not self.keeps_its_start:
             raise ParameterError(
-                'init="clusters" needs solver "auto" or "cavi", and train_on "full" or "binary": '
+                'init="clusters" needs solver "auto" or "cavi", and train_on="full": '
                 "other solvers forget their start, and observed entries alone have no clusters."
             )
+
+    def with_value_model(self, value_model: ValueModel) -> "FitPlan":
+        """Return the same plan for another value model."""
+        return replace(
+            self,
+            element=value_model.element,
+            vary_by=value_model.vary_by,
+            hurdle=value_model.hurdle,
+        )
 
     @property
     def keeps_its_start(self) -> bool:

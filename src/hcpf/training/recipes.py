@@ -7,8 +7,9 @@ import numpy as np
 
 from hcpf._checks import number, one_of
 from hcpf._types import Csr, FloatArray
-from hcpf.core.layout import mostly_observed
+from hcpf.core.layout import mostly_observed, sharing_of
 from hcpf.core.priors import FACTOR_SHAPE, Priors, expected_count
+from hcpf.core.value_model import ValueModel
 from hcpf.elements import (
     Binomial,
     Degenerate,
@@ -23,7 +24,6 @@ from hcpf.elements import (
     ZeroTruncatedPoisson,
     get,
 )
-from hcpf.elements.base import VARYING
 from hcpf.errors import EstimationError, InputError, ParameterError
 
 logger = logging.getLogger("hcpf")
@@ -39,12 +39,12 @@ TEMPERING_SCALE = 8.0
 MOST_TEMPERING, MOST_TEMPERING_OF_SEVERAL = 4.0, 8.0
 """Of tempering="auto": what ``usual_tempering`` gives at most, to a single fit and to several."""
 
-_ENOUGH = 1 << 18
+_MAX_ESTIMATION_VALUES = 1 << 18
 """Values that an element is estimated from: more would take memory and change little."""
 
-_FURTHEST_SPREAD, _FURTHEST_MEAN = 1e15, 1e60
-"""The largest standard deviation of a normal, and mean of others, that vary by both; the least are
-their inverses."""
+_MAX_CROSSED_DEVIATION, _MAX_CROSSED_MEAN = 1e15, 1e60
+"""The largest standard deviation of a normal, and mean of other elements, with a mean per user and
+item; the least are their inverses."""
 
 FAR_BEHIND = 0.5
 """Nats for each value: an element that far behind another does not catch up with factors."""
@@ -58,10 +58,16 @@ _DISCRETE: tuple[type[Element], ...] = (
 _POSITIVE: tuple[type[Element], ...] = (Gamma, InverseGaussian)
 
 
-def choose_element(
-    element: str | Element, values: FloatArray, train_on: str, priors: str | Priors = "auto"
-) -> Element:
-    """Resolve the ``element`` argument to an element with all parameters set.
+def choose_value_model(
+    element: str | Element,
+    values: FloatArray,
+    *,
+    vary_by: str | None = None,
+    hurdle: bool = False,
+    train_on: str = "full",
+    priors: str | Priors = "auto",
+) -> ValueModel:
+    """Resolve what users give to a value model with all parameters of the element set.
 
     Parameters that were given stay as they are; those estimated are adapted to ``train_on``, as
     the paper does it with its own ``priors``.
@@ -70,61 +76,49 @@ def choose_element(
         raise ParameterError(
             f"element must be 'auto', a name, or an Element such as Gamma(); got {element!r}."
         )
-    if train_on == "binary":
-        if element != "auto" and not _is_degenerate(element):
-            raise ParameterError("train_on='binary' sets every value to 1: leave element out.")
-        return Degenerate()
-    given: dict[str, Any] = {}
-    if isinstance(element, Element):
-        if element.once and train_on == "observed":
-            raise ParameterError(
-                "With once=True the rates say only which pairs are observed, and "
-                "train_on='observed' says nothing about that: leave one of them out."
-            )
-        given = dict(element.parameters)
-        if any(np.ndim(value) for value in given.values()):
-            raise ParameterError(f"element takes single numbers as parameters, got {element!r}.")
-        element.support.require(type(element).__name__, values)
-        chosen = element.complete(_some(values))
-        chosen.require(values)
-        _require_usual_size(chosen)
-    elif element == "auto":
-        chosen = likeliest_element(values)
+    if element == "auto":
+        element = likeliest_element(values)
+        given: dict[str, Any] = {}
     else:
-        get(element).support.require(get(element).__name__, values)
-        chosen = get(element).estimate(_some(values))
+        element = get(element)() if isinstance(element, str) else element
+        given = dict(element.parameters)
+    if any(np.ndim(value) for value in given.values()):
+        raise ParameterError(f"element takes single numbers as parameters, got {element!r}.")
+    ValueModel(element, vary_by, hurdle, train_on)  # checked before anything is estimated
+    element.require(values)
+    chosen = ValueModel(element.complete(_some(values)), vary_by, hurdle, train_on)
+    chosen.require(values)
+    _require_usual_size(chosen)
     if train_on == "observed":
-        chosen = _for_observed(chosen, observed_count(chosen, values, priors))
-    return chosen.replace(**given)
+        count = observed_count(chosen.element, values, priors)
+        scaled = chosen.element.scaled_for_observed(count).replace(**given)
+        chosen = chosen.replace(element=scaled)
+    return chosen
 
 
-def _require_usual_size(element: Element) -> None:
+def _require_usual_size(value_model: ValueModel) -> None:
     """Refuse units in which float32 does not hold theta of a user times that of an item."""
-    sharing = element.conjugate.sharing if element.conjugate is not None else None
-    if element.per != "both" or sharing is None or not sharing.sign:
+    element, sharing = value_model.element, sharing_of(value_model)
+    if sharing is None or not sharing.sign:
         return
-    what, size, most = "mean", float(element.mean), _FURTHEST_MEAN
+    what, size, most = "mean", float(element.mean), _MAX_CROSSED_MEAN
     if sharing.additive:
-        what, size, most = "standard deviation", float(np.sqrt(element.variance)), _FURTHEST_SPREAD
+        what, size = "standard deviation", float(np.sqrt(element.variance))
+        most = _MAX_CROSSED_DEVIATION
     if not 1.0 / most < size < most:
         raise InputError(
-            f"The {what} of the values is about {size:.0e}, but where a {element.name} varies by "
-            f"both it has to lie between {1.0 / most:g} and {most:g}. Is one of them a mistake? "
-            "Otherwise give them in another unit, or let only one side vary."
+            f"The {what} of the values is about {size:.0e}, but vary_by='both' with "
+            f"{type(element).__name__} requires it to lie between {1.0 / most:g} and {most:g}. "
+            "Remove wrong values, change the unit, or use vary_by='user' or 'item'."
         )
 
 
 def _some(values: FloatArray) -> FloatArray:
-    """At most ``_ENOUGH`` of the values as float64, spread evenly, the extremes among them."""
-    if len(values) > _ENOUGH:
-        values = np.append(values[:: -(-len(values) // _ENOUGH)], [values.min(), values.max()])
+    """Return evenly spread values as float64, the extremes among them."""
+    step = -(-len(values) // _MAX_ESTIMATION_VALUES)
+    if step > 1:
+        values = np.append(values[::step], [values.min(), values.max()])
     return np.asarray(values, dtype=np.float64)
-
-
-def _is_degenerate(element: str | Element) -> bool:
-    if isinstance(element, Element):
-        return isinstance(element, Degenerate)
-    return get(element) is Degenerate
 
 
 def candidate_elements(values: FloatArray) -> list[Element]:
@@ -164,61 +158,28 @@ def candidate_elements(values: FloatArray) -> list[Element]:
     return [element for score, element in found if score >= least]
 
 
-def ways_to_vary(element: Element) -> list[str]:
-    """How theta of an element can vary."""
-    if element.conjugate is None:
-        return []
-    return [per for per in VARYING if per != "both" or element.conjugate.sharing is not None]
-
-
 def likeliest_element(values: FloatArray) -> Element:
     """The applicable element under which the observed values are likeliest."""
     return candidate_elements(values)[0]
 
 
 def observed_count(element: Element, values: FloatArray, priors: str | Priors) -> float:
-    """E[n] of a pair when training on observed entries only.
+    """Return E[n] of a pair when training on observed entries only.
 
-    That of the paper; or more for a normal, because a count of E[n] alone gives the values a
-    variance of mean^2 / E[n], which should be no more than half of what they have.
+    That of the paper, or as many elements as the values need.
     """
-    if priors == "paper" or not isinstance(element, Normal):
+    if priors == "paper":
         return OBSERVED_COUNT
-    mean, variance = (float(f(values, dtype=np.float64)) for f in (np.mean, np.var))
-    needed = 2.0 * mean**2 / max(variance, 1e-300)
+    needed = element.min_observed_count(values)
     return float(np.clip(needed, OBSERVED_COUNT, MOST_OBSERVED_COUNT))
-
-
-def _for_observed(element: Element, count: float) -> Element:
-    """Adapt an estimated element to training on observed entries only.
-
-    There the expected count of a pair is ``count`` rather than close to 1, so the paper keeps
-    theta and divides kappa by it. Where kappa must stay whole this makes no sense: the binomial
-    keeps its trials and divides the probability, and elements on 1, 2, ... cannot have more
-    elements than the value, so they are left as they are.
-    """
-    if isinstance(element, Normal):
-        return element.replace(mean=element.mean / count, variance=element.variance / count)
-    if isinstance(element, Gamma):
-        return element.replace(shape=element.shape / count)
-    if isinstance(element, InverseGaussian):
-        return element.replace(mean=element.mean / count, shape=element.shape / count**2)
-    if isinstance(element, NegativeBinomial):
-        return element.replace(successes=element.successes / count)
-    if isinstance(element, Poisson):
-        return element.replace(rate=element.rate / count)
-    if isinstance(element, Binomial):
-        return element.replace(probability=element.probability / count)
-    return element
 
 
 def choose_priors(
     priors: str | Priors,
     matrix: Csr,
-    element: Element,
+    value_model: ValueModel,
     n_excluded: int,
     n_components: int,
-    train_on: str,
 ) -> Priors:
     """Resolve the ``priors`` argument, from the training part of the data only."""
     if isinstance(priors, Priors):
@@ -228,16 +189,16 @@ def choose_priors(
     cells = max(float(matrix.shape[0]) * matrix.shape[1] - n_excluded, float(matrix.nnz))
     density = matrix.nnz / cells
     expected = expected_count(density)
-    shape = FACTOR_SHAPE
-    if train_on == "observed":
-        # Nothing but the prior tells apart what the few entries of a row leave open.
+    element, shape = value_model.element, FACTOR_SHAPE
+    if value_model.train_on == "observed":
+        # Without missing pairs, only the prior constrains rows with few entries.
         shape = max(shape, OBSERVED_SHAPES / n_components)
         expected = observed_count(element, matrix.data, priors)
         mean = float(np.mean(matrix.data, dtype=np.float64))
         if element.support.lowest >= 1:
             # At most y elements make up a value of y.
-            expected = mean if isinstance(element, Degenerate) else min(expected, 0.9 * mean)
-    elif isinstance(element, Degenerate) and not element.once:
+            expected = mean if element.counts_known else min(expected, 0.9 * mean)
+    elif element.counts_known and not value_model.hurdle:
         expected = float(np.sum(matrix.data, dtype=np.float64)) / cells
     if priors == "paper":
         return Priors.paper_for(expected, n_components)

@@ -10,9 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from hcpf._types import Csr
-from hcpf.core.groups import Groups
 from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.priors import Priors
+from hcpf.core.theta import ThetaPosterior
+from hcpf.core.value_model import ValueModel
 from hcpf.data.interactions import Interactions
 from hcpf.elements import Element, get
 from hcpf.errors import HcpfError, ModelError
@@ -33,7 +34,7 @@ def save(model: Any, path: str | Path, *, overwrite: bool = False) -> None:
     }
     for j, posterior in enumerate(model.posteriors_):
         for side in _SIDES:
-            groups = getattr(posterior, side).groups
+            groups = getattr(posterior, side).theta
             if groups is not None:
                 tensors |= _groups_as_tensors(groups, f"fit{j}.{side}.theta")
     data: Interactions = model.interactions_
@@ -44,6 +45,9 @@ def save(model: Any, path: str | Path, *, overwrite: bool = False) -> None:
     about = {
         "parameters": {name: _plain(value) for name, value in model.get_params(False).items()},
         "element": _element_as_json(model.element_),
+        "vary_by": model.value_model_.vary_by,
+        "hurdle": model.value_model_.hurdle,
+        "train_on": model.value_model_.train_on,
         "priors": asdict(model.priors_),
         "n_fits": len(model.posteriors_),
         "shape": list(data.shape),
@@ -92,15 +96,15 @@ def _rebuild(kind: Any, stored: Stored) -> Any:
         Check(**{name: _revive(value) for name, value in check.items()})
         for check in about["history"]
     ]
-    element = _element_from_json(about["element"])
-    if not element.is_complete:
-        raise ModelError(f"The model's element lacks parameters: {element!r}.")
+    value_model = _value_model(about)
+    if not value_model.element.is_complete:
+        raise ModelError(f"The model's element lacks parameters: {value_model.element!r}.")
     for fit in posteriors:
-        _check_theta(element, fit)
+        _check_theta(value_model, fit)
     model._set_fitted(
         data,
         posteriors,
-        element,
+        value_model,
         Priors(**about["priors"]),
         history,
         bool(about["interrupted"]),
@@ -118,28 +122,30 @@ def _side(tensors: dict[str, np.ndarray], prefix: str, size: int) -> FactorPoste
     factors = parts[0].ndim == 2 and parts[0].shape == parts[1].shape and len(parts[0]) == size
     if not factors or any(part.shape != (size,) for part in parts[2:]):
         raise ModelError(f"The factors of {prefix} have the wrong shape.")
-    return FactorPosterior(*parts, groups=_groups(tensors, f"{prefix}.theta", size))
+    return FactorPosterior(*parts, theta=_groups(tensors, f"{prefix}.theta", size))
 
 
-def _check_theta(element: Element, fit: Posterior) -> None:
+def _check_theta(value_model: ValueModel, fit: Posterior) -> None:
     """Theta must be there on the sides where the element varies, and nowhere else."""
     for side, name in ((fit.users, "user"), (fit.items, "item")):
-        if (side.groups is not None) != (element.per in (name, "both")):
-            raise ModelError(f"The model's element, {element!r}, lacks its theta by {name}.")
+        if (side.theta is not None) != (value_model.vary_by in (name, "both")):
+            raise ModelError(
+                f"The model's element, {value_model.description}, lacks its theta by {name}."
+            )
 
 
-def _groups_as_tensors(groups: Groups, prefix: str) -> dict[str, np.ndarray]:
+def _groups_as_tensors(groups: ThetaPosterior, prefix: str) -> dict[str, np.ndarray]:
     prior = np.array([groups.chi0, groups.nu0])
     return {f"{prefix}.chi": groups.chi, f"{prefix}.nu": groups.nu, f"{prefix}.prior": prior}
 
 
-def _groups(tensors: dict[str, np.ndarray], prefix: str, size: int) -> Groups | None:
+def _groups(tensors: dict[str, np.ndarray], prefix: str, size: int) -> ThetaPosterior | None:
     if f"{prefix}.chi" not in tensors:
         return None
     chi, nu, prior = (tensors[f"{prefix}.{name}"] for name in ("chi", "nu", "prior"))
     if chi.shape != (size,) or nu.shape != (size,) or prior.shape != (2,):
         raise ModelError(f"The thetas of {prefix} have the wrong shape.")
-    return Groups(chi, nu, float(prior[0]), float(prior[1]))
+    return ThetaPosterior(chi, nu, float(prior[0]), float(prior[1]))
 
 
 def fingerprint(matrix: Csr) -> str:
@@ -158,8 +164,7 @@ def _element_as_json(element: Element) -> dict[str, Any]:
             "again. Save the factors (posterior_) instead."
         )
     parameters = {name: np.asarray(value).tolist() for name, value in element.parameters.items()}
-    stored = {"element": element.name, "parameters": parameters, "per": element.per}
-    return {**stored, "once": True} if element.once else stored
+    return {"element": element.name, "parameters": parameters}
 
 
 def get_known(name: str) -> type[Element] | None:
@@ -171,8 +176,12 @@ def get_known(name: str) -> type[Element] | None:
 
 
 def _element_from_json(stored: dict[str, Any]) -> Element:
-    kind, per, once = get(stored["element"]), stored.get("per"), stored.get("once", False)
-    return kind(**stored["parameters"], per=per, once=once)
+    return get(stored["element"])(**stored["parameters"])
+
+
+def _value_model(about: dict[str, Any]) -> ValueModel:
+    names = ("vary_by", "hurdle", "train_on")
+    return ValueModel(_element_from_json(about["element"]), **{k: about[k] for k in names})
 
 
 def _plain(value: Any) -> Any:

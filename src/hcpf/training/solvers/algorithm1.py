@@ -6,12 +6,12 @@ import numpy as np
 
 from hcpf._checks import flag, number, settle
 from hcpf._types import FloatArray
-from hcpf.core.axis import State, learn_theta, rescale, side_prior
 from hcpf.core.half_step import half_step
 from hcpf.core.kernels import Factors, Pattern
 from hcpf.core.kernels.entry import entry_steps
 from hcpf.core.layout import Problem, Side
 from hcpf.core.priors import Priors
+from hcpf.core.state import State, learn_theta, rescale, side_prior
 
 
 @dataclass(frozen=True)

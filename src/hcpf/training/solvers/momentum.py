@@ -13,8 +13,8 @@ import numpy as np
 
 from hcpf._types import FloatArray
 from hcpf.core import kernels
-from hcpf.core.axis import State, shift_side
 from hcpf.core.layout import Problem
+from hcpf.core.state import State, shift_side
 from hcpf.core.threads import share
 
 _AGE, _BEFORE = "momentum_age", ("momentum_users", "momentum_items")
@@ -36,7 +36,7 @@ def push(state: State, problem: Problem) -> None:
         extras |= {name: factors.g[:, :size].copy() for name, factors in sides.items()}
         return
     age = float(extras[_AGE][0])
-    share_most, most = _ONCE if state.element.once else _USUAL
+    share_most, most = _ONCE if problem.value_model.hurdle else _USUAL
     part = min(age / (age + 3.0), share_most)
     extras[_AGE] += 1.0
     for name, factors in sides.items():
@@ -54,7 +54,7 @@ def push(state: State, problem: Problem) -> None:
 
 def moves_theta(state: State, problem: Problem) -> bool:
     """Whether theta moves along."""
-    return state.varying is not None and not state.element.once and problem.is_dense
+    return state.varying is not None and not problem.value_model.hurdle and problem.is_dense
 
 
 def restart_if_fallen(state: State, bound: float) -> None:

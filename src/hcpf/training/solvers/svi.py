@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from hcpf._checks import number, settle, whole
 from hcpf.core import kernels
-from hcpf.core.axis import State, learn_theta, side_prior
 from hcpf.core.half_step import half_step
 from hcpf.core.kernels import Entries, Pattern
 from hcpf.core.layout import Problem, row_blocks
 from hcpf.core.priors import Priors
+from hcpf.core.state import State, learn_theta, side_prior
 from hcpf.core.threads import share
 
 

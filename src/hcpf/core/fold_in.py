@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 from hcpf._types import Csr, FloatArray
 from hcpf.core import kernels
-from hcpf.core.axis import empty_factors, set_multipliers, side_posterior, side_prior
-from hcpf.core.groups import Groups
+from hcpf.core.axis import Axis
 from hcpf.core.half_step import half_step
 from hcpf.core.layout import Problem, Side, make_problem, row_blocks
 from hcpf.core.posterior import FactorPosterior
 from hcpf.core.priors import Priors
 from hcpf.core.rates import pair_rates
-from hcpf.core.theta import Varying
-from hcpf.elements.base import Element
+from hcpf.core.state import empty_factors, set_multipliers, side_posterior, side_prior
+from hcpf.core.theta import ThetaPosterior, Varying
+from hcpf.core.value_model import ValueModel
 from hcpf.elements.degenerate import Degenerate
 
 TOLERANCE = 1e-6
@@ -23,44 +23,43 @@ TOLERANCE = 1e-6
 MOST_SWEEPS = 5_000
 
 
-def fold_in(
+def fold_in_rows(
     matrix: Csr,
     fixed: FactorPosterior,
-    element: Element,
+    value_model: ValueModel,
     priors: Priors,
     *,
-    users: bool,
-    train_on: str,
+    axis: Axis,
     exclude: Csr | None = None,
     n_truncation: int | None = None,
-    weight: float = 1.0,
-    prior_of_theta: Groups | None = None,
+    tempering: float = 1.0,
+    theta: ThetaPosterior | None = None,
 ) -> FactorPosterior:
-    """The posterior of the rows of a canonical matrix whose columns are the fixed side.
+    """Return the posterior of new rows of ``axis``, the other axis held fixed.
 
-    ``users`` tells which side the rows are: new users beside fixed items, or new items (their
-    matrix transposed) beside fixed users. ``prior_of_theta`` is the fitted side's theta, whose
-    prior the new rows share; None where the element does not vary on that side.
+    ``matrix`` holds the new rows and the rows of the other axis as its columns; its values are as
+    the element sees them. ``theta`` is the fitted axis' theta posterior, whose prior the new rows
+    share; None where the rows of that axis have no means.
     """
-    if matrix.nnz == 0:
-        element = Degenerate()  # there is no value to tabulate any element for
+    if matrix.nnz == 0:  # there is no value to tabulate any element for
+        value_model = value_model.replace(element=Degenerate(), vary_by=None, hurdle=False)
+    element = value_model.element
 
     def remake(reach: FloatArray | None) -> Problem:
         return make_problem(
-            matrix, element, train_on=train_on, exclude=exclude, n_truncation=n_truncation,
-            reach=reach,
+            matrix, value_model, exclude=exclude, n_truncation=n_truncation, reach=reach
         )  # fmt: skip
 
     problem = remake(None)
     size = fixed.shape_.shape[1]
     cols = empty_factors(len(fixed.shape_), size)
     cols.a[:], cols.mean[:] = fixed.shape_, fixed.mean_
-    varying = _varying(element, prior_of_theta, fixed.groups, matrix.shape[0])
+    varying = _varying(value_model, theta, fixed.theta, matrix.shape[0])
     if varying is not None:
         varying.set_shifts(cols, element, users=False)
     kernels.scale_rows(cols)
     col_sums = fixed.mean_.sum(axis=0, dtype=np.float64)
-    prior = side_prior(priors, size, users, scale=weight)
+    prior = side_prior(priors, size, axis is Axis.USERS, scale=tempering)
     rows = empty_factors(problem.users.size, size)
     _even_start(rows, problem, prior, col_sums)
     _shift_rows(rows, varying, problem)
@@ -81,21 +80,22 @@ def fold_in(
             problem, moving = remake(reach), everyone
         if not moving.size:
             break
-    found = side_posterior(rows, priors, users, None)
-    if prior_of_theta is None:
+    found = side_posterior(rows, priors, axis is Axis.USERS, None)
+    if theta is None:
         return found
-    fallback = Groups.at_prior(matrix.shape[0], prior_of_theta.chi0, prior_of_theta.nu0)
-    return replace(found, groups=fallback if varying is None else varying.users)
+    fallback = ThetaPosterior.at_prior(matrix.shape[0], theta.chi0, theta.nu0)
+    return replace(found, theta=fallback if varying is None else varying.users)
 
 
 def _varying(
-    element: Element, prior: Groups | None, fixed: Groups | None, rows: int
+    value_model: ValueModel, prior: ThetaPosterior | None, fixed: ThetaPosterior | None, rows: int
 ) -> Varying | None:
     """Theta of the rows, which begins at its prior, beside that of the columns."""
-    if element.per is None or element.conjugate is None:
+    conjugate = value_model.element.conjugate
+    if value_model.vary_by is None or conjugate is None:
         return None
-    mine = None if prior is None else Groups.at_prior(rows, prior.chi0, prior.nu0)
-    return Varying(element.conjugate, mine, fixed)
+    mine = None if prior is None else ThetaPosterior.at_prior(rows, prior.chi0, prior.nu0)
+    return Varying(conjugate, mine, fixed, value_model.hurdle)
 
 
 def _shift_rows(rows: kernels.Factors, varying: Varying | None, problem: Problem) -> None:
