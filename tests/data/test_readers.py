@@ -112,8 +112,8 @@ def test_a_file_whose_name_looks_like_a_glob(tmp_path):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(readers, "_BLOCK", 64)
-    monkeypatch.setattr(readers, "_ROWS", 3)
+    monkeypatch.setattr(readers, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(readers, "_BATCH_ROWS", 3)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet", ".arrow"])

@@ -4,7 +4,6 @@ from typing import Any
 
 from hcpf.cli.screen import note
 from hcpf.cli.sources import RETAIL
-from hcpf.errors import InputError
 
 
 def read_names(source: str | None, items: Any) -> dict[str, str] | None:
@@ -24,17 +23,8 @@ def read_names(source: str | None, items: Any) -> dict[str, str] | None:
 
 def two_columns(source: str, first: int | str, second: int | str, **reading: Any) -> Any:
     """Rows of two columns of a file, in its order, batch by batch."""
-    import pyarrow as pa
+    from hcpf.data.readers import find_files, read_pairs
 
-    from hcpf.data.readers import Wanted, find_files, reader_of
-
-    wanted = Wanted(first, second, None, reading.get("delimiter"), reading.get("header", True))
     for path in find_files(source):
-        try:
-            for batch, _ in reader_of(path)(path, wanted):
-                yield list(
-                    zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
-                )
-        except (pa.ArrowException, OSError, ValueError) as error:
-            lines = str(error).splitlines() or [type(error).__name__]
-            raise InputError(f"{path} cannot be read: {lines[0]}") from None
+        for left, right in read_pairs(path, first, second, **reading):
+            yield list(zip(left, right, strict=True))

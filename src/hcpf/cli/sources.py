@@ -10,8 +10,8 @@ from hcpf.cli.screen import note
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:
+    from hcpf.data.columns import Triples
     from hcpf.data.interactions import Interactions
-    from hcpf.data.triples import Triples
 
 RETAIL = "retail"
 

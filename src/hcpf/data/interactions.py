@@ -12,9 +12,9 @@ from hcpf.data.ids import Ids, as_ids, check_ids, check_length
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:  # these load pyarrow
+    from hcpf.data.columns import Triples
     from hcpf.data.frames import Column
     from hcpf.data.readers import Paths
-    from hcpf.data.triples import Triples
 
 ValueArray = NDArray[np.float32] | NDArray[np.float64]
 
