@@ -1,14 +1,17 @@
 """Posterior predictive checks: data compared with data drawn from the fitted model."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from hcpf._checks import generator
 from hcpf._types import FloatArray
+from hcpf.core.axis import Axis
 from hcpf.data.sampling import row_of_entries
-from hcpf.evaluate.protocols import values_for
 from hcpf.evaluate.splits import Split
+from hcpf.model.fitted import FittedModel
+from hcpf.model.resolve import fitted_model, training_data
 
 _REPLICATES = 40
 _MAX_VALUES = 5_000  # values that are compared
@@ -98,16 +101,16 @@ def check_values(
     ValueCheck or None
         None where all values are the same, so that there is nothing to compare.
     """
-    rng = np.random.default_rng(random_state)
+    model, rng = fitted_model(model), generator(random_state)
     users, items, values = _fitted_entries(model) if data is None else _test_entries(data)
     if len(values) > _MAX_VALUES:
         chosen = rng.choice(len(values), _MAX_VALUES, replace=False)
         users, items, values = users[chosen], items[chosen], values[chosen]
-    values = np.sort(values_for(model, values))
-    drawn = np.sort(model.predictive(users, items).observed.sample(_REPLICATES, rng=rng), axis=1)
+    values = np.sort(model.element.seen(values))
+    drawn = np.sort(model.predict_distribution(users, items).observed.sample(_REPLICATES, rng=rng), axis=1)
     if values[0] == values[-1]:
         return None
-    discrete, log_scale = model.element_.support.discrete, _on_log_scale(values, drawn)
+    discrete, log_scale = model.element.support.discrete, _on_log_scale(values, drawn)
     edges = _edges(values, discrete, log_scale)
     levels, at = _levels(len(values)), _tail_positions(values, discrete, log_scale)
     (median, high), (model_median, model_high) = (
@@ -128,9 +131,9 @@ def check_values(
     )
 
 
-def _fitted_entries(model: Any) -> tuple[Any, Any, FloatArray]:
-    matrix = model.interactions_.matrix
-    users, items = model.users_[row_of_entries(matrix)], model.items_[matrix.indices]
+def _fitted_entries(model: FittedModel) -> tuple[Any, Any, FloatArray]:
+    matrix = training_data(model).matrix
+    users, items = model.users[row_of_entries(matrix)], model.items[matrix.indices]
     return users, items, matrix.data.astype(np.float64)
 
 
@@ -196,19 +199,19 @@ class ActivityCheck:
 
 
 def check_activity(
-    model: Any, side: Literal["users", "items"], rng: np.random.Generator
+    model: FittedModel, axis: Axis, rng: np.random.Generator
 ) -> ActivityCheck:
     """Compare the activity of users, or the popularity of items, with a draw from the model.
 
     The draw is given the fitted factors, so it checks the fit and is not a prediction. Where
     there are too many pairs, a random sample of the rows is drawn.
     """
-    matrix = model.interactions_.matrix
-    counts = [np.diff(matrix.indptr), np.bincount(matrix.indices, minlength=matrix.shape[1])]
-    fits = [(fit.users.mean_, fit.items.mean_) for fit in model.posteriors_]
-    if side == "items":
-        counts, fits = counts[::-1], [pair[::-1] for pair in fits]
-    n_rows, width = len(counts[0]), len(counts[1])
+    matrix = training_data(model).matrix
+    n_rows, width = matrix.shape if axis is Axis.USERS else matrix.shape[::-1]
+    counts = np.diff(matrix.indptr)
+    if axis is Axis.ITEMS:
+        counts = np.bincount(matrix.indices, minlength=n_rows)
+    fits = [(fit.axis(axis).mean_, fit.axis(axis.other).mean_) for fit in model.posteriors]
     size = max(_MIN_ROWS, _MAX_PAIRS // width)
     rows = np.arange(n_rows) if n_rows <= size else np.sort(rng.choice(n_rows, size, replace=False))
     drawn = np.empty(len(rows))
@@ -218,7 +221,7 @@ def check_activity(
         rate = sum(own[rows[block]] @ other.T for own, other in fits) / np.float32(len(fits))
         draws = rng.random(rate.shape, np.float32) < -np.expm1(-rate)
         drawn[block] = np.sum(draws, axis=1)
-    return ActivityCheck(counts[0][rows].astype(np.float64), drawn)
+    return ActivityCheck(counts[rows].astype(np.float64), drawn)
 
 
 def _share_reaching(values: FloatArray, at: FloatArray) -> FloatArray:

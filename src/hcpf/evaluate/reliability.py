@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from hcpf._checks import one_of, whole
+from hcpf._checks import generator, one_of, whole
 from hcpf._types import FloatArray, IntArray
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.errors import InputError
-from hcpf.evaluate.protocols import Model, explains_missing, values_for
+from hcpf.evaluate.protocols import Model, explains_missing
 from hcpf.evaluate.score import Score, mean_score
 from hcpf.evaluate.scoring import blocks
 from hcpf.evaluate.splits import Split
@@ -151,7 +151,7 @@ def calibration(
         raise InputError("calibration: no observed pairs are held out.")
     if any(not 0 < level < 1 for level in levels):
         raise InputError(f"levels must lie strictly between 0 and 1, got {levels!r}.")
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     weights = _weights(data, pairs, one_of("population", population, POPULATIONS))
     curve = _reliability(model, data, pairs, bins, weights) if explains_missing(model) else None
     below, upto = _cdf_at(
@@ -184,14 +184,15 @@ def _cdf_at(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the probability of less than each value, and of at most each value."""
     users, items = data.train.users[pairs.users[chosen]], data.train.items[pairs.items[chosen]]
-    values = values_for(model, pairs.values[chosen])
+    values = pairs.values[chosen]
     below, upto = np.empty(len(values)), np.empty(len(values))
     for part in blocks(len(values)):
-        observed = model.predictive(users[part], items[part]).observed
-        observed.element.support.check(type(observed.element).__name__, values[part])
-        upto[part] = below[part] = observed.cdf(values[part])
+        observed = model.predict_distribution(users[part], items[part]).observed
+        seen = observed.element.seen(values[part])
+        observed.element.support.check(type(observed.element).__name__, seen)
+        upto[part] = below[part] = observed.cdf(seen)
         if observed.element.support.discrete:
-            below[part] = observed.cdf(values[part] - 1.0)
+            below[part] = observed.cdf(seen - 1.0)
     return below, upto
 
 

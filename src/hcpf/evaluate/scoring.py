@@ -8,7 +8,7 @@ from scipy import stats
 
 from hcpf._types import FloatArray
 from hcpf.data.held_out import HeldOutPairs
-from hcpf.evaluate.protocols import Model, explains_missing, values_for
+from hcpf.evaluate.protocols import Model, explains_missing
 from hcpf.evaluate.score import Score, ScoreTable, mean_score
 from hcpf.evaluate.splits import Split
 
@@ -137,7 +137,7 @@ def scores(model: Model, data: Split, on: HeldOutPairs | None = None) -> Scores:
     Parameters
     ----------
     model
-        A fitted HCPF, a baseline, or anything else with ``rate`` and ``predictive``.
+        A fitted HCPF, a baseline, or anything else with ``rate`` and ``predict_distribution``.
     data
         What it was fitted to and the pairs held out from it.
     on
@@ -167,20 +167,20 @@ def pair_scores(
     pairs = data.test if on is None else on
     users, items = data.train.users, data.train.items
     rate, log_density, conditional, residual = np.empty((4, len(pairs)))
-    values = values_for(model, pairs.values)
     for block in blocks(len(pairs)):
         ids = users[pairs.users[block]], items[pairs.items[block]]
-        predicted = model.predictive(*ids)
+        predicted = model.predict_distribution(*ids)
         observed = predicted.observed
+        values = observed.element.seen(pairs.values[block])
         if as_mass and not observed.element.support.discrete:
-            mass = observed.cdf(values[block] + 0.5) - observed.cdf(values[block] - 0.5)
+            mass = observed.cdf(values + 0.5) - observed.cdf(values - 0.5)
             conditional[block] = np.log(np.maximum(mass, _MIN_MASS))
         else:
-            conditional[block] = observed.log_density(values[block])
+            conditional[block] = observed.log_density(values)
         with np.errstate(divide="ignore"):  # -inf for a pair that is said to be impossible
             log_density[block] = conditional[block] + np.log(predicted.prob_observed)
         rate[block] = model.rate(*ids)
-        residual[block] = observed.mean - values[block]
+        residual[block] = observed.mean - values
     missing = None
     if explains_missing(model):
         missing = -model.rate(users[pairs.missing_users], items[pairs.missing_items])

@@ -1,12 +1,12 @@
 """Summary of the components of a model: what they explain, and their items."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
+from hcpf.model.fitted import FittedModel
 
 _RELEVANCE = 0.4  # weight of an item's share against its lift: lambda of LDAvis
 
@@ -47,9 +47,9 @@ class Components:
         return np.argsort(-score, kind="stable")[:n]
 
 
-def summarize_components(model: Any) -> Components:
+def summarize_components(model: FittedModel) -> Components:
     """Summarize the components of the model's first (or best) fit."""
-    posterior = model.posteriors_[0]
+    posterior = model.posteriors[0]
     users, items = posterior.users.mean, posterior.items.mean
     by_component = users.sum(axis=0) * items.sum(axis=0)
     order = np.argsort(-by_component, kind="stable")

@@ -1,20 +1,21 @@
 """Typical values of users and items, of models with partial pooling."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
-from hcpf.core.groups import Groups
+from hcpf.core.axis import Axis
+from hcpf.core.posterior import Posterior
+from hcpf.core.theta import ThetaPosterior
 from hcpf.elements import Element
 from hcpf.elements.conjugate import Conjugate
 from hcpf.errors import InputError
-from hcpf.model.combine import Combined
+from hcpf.model.fitted import FittedModel
+from hcpf.model.resolve import fitted_model, training_data
 
-AxisName = Literal["user", "item"]
-_OTHER: dict[AxisName, AxisName] = {"user": "item", "item": "user"}
 _LEVELS = (0.05, 0.5, 0.95)
 _PRIOR_DRAWS, _ROW_DRAWS = 4_001, 400
 _MAX_ENTRIES = 1_000_000  # from which the average numbers of elements are computed
@@ -30,8 +31,8 @@ class TypicalValues:
 
     Attributes
     ----------
-    axis : str
-        "user" or "item".
+    axis : Axis
+        Users or items.
     value : ndarray
         The typical value of each row.
     entries, average : ndarray
@@ -41,13 +42,13 @@ class TypicalValues:
         new row under the prior.
     """
 
-    axis: AxisName
+    axis: Axis
     value: FloatArray
     entries: NDArray[np.int64]
     average: FloatArray
     levels: FloatArray
     new: FloatArray
-    _model: Any
+    _model: FittedModel
     _partner: FloatArray
     _count: FloatArray
 
@@ -59,9 +60,8 @@ class TypicalValues:
         Examples
         --------
         >>> from hcpf import HCPF, simulate
-        >>> from hcpf.elements import Gamma
         >>> data = simulate(30, 20, density=0.3, random_state=0).interactions
-        >>> model = HCPF(2, element=Gamma(per="item"), n_fits=1, max_iter=5, random_state=0)
+        >>> model = HCPF(2, element="gamma", vary_by="item", n_fits=1, max_iter=5, random_state=0)
         >>> found = typical_values(model.fit(data), "item")
         >>> highest, lowest = found.extremes(3)
         >>> bool(found.value[highest[0]] == found.value.max()), len(lowest)
@@ -82,10 +82,10 @@ class TypicalValues:
         self, rows: NDArray[np.intp], rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """Return bounds that hold the typical values of rows with 90% probability."""
-        element, draws = self._model.element_, []
-        n_draws = -(-_ROW_DRAWS // len(self._model.posteriors_))
-        for fit, posterior in enumerate(self._model.posteriors_):
-            theta = _theta(posterior, self.axis).at(rows)
+        element, draws = self._model.element, []
+        n_draws = -(-_ROW_DRAWS // len(self._model.posteriors))
+        for fit, posterior in enumerate(self._model.posteriors):
+            theta = _pooled(posterior, self.axis).at(rows)
             shape = n_draws, len(rows)
             chi, nu = (np.broadcast_to(x, shape).copy() for x in (theta.chi, theta.nu))
             means = _conjugate(element).sample_mean(chi, nu, rng)
@@ -94,8 +94,8 @@ class TypicalValues:
         return low, high
 
 
-def pooled_axes(model: Any) -> list[AxisName]:
-    """Return the axes whose rows have means of their own: "user", "item", both or none.
+def pooled_axes(model: Any) -> list[Axis]:
+    """Return the axes whose rows have means of their own.
 
     Examples
     --------
@@ -104,31 +104,34 @@ def pooled_axes(model: Any) -> list[AxisName]:
     >>> pooled_axes(HCPF(2, element="gamma", n_fits=1, max_iter=2, random_state=0).fit(data))
     []
     """
-    return [axis for axis in _OTHER if _theta(model.posteriors_[0], axis) is not None]
+    value_model = fitted_model(model).value_model
+    return [axis for axis in Axis if value_model.varies(axis)]
 
 
-def typical_values(model: Any, axis: AxisName) -> TypicalValues:
+def typical_values(model: Any, by: Axis | str) -> TypicalValues:
     """Return the typical values of the users, or of the items, of a fitted model.
 
     Parameters
     ----------
-    model : HCPF
+    model : HCPF, FittedModel or path
         A fitted model with partial pooling.
-    axis : "user" or "item"
+    by : "user" or "item"
         Whose typical values; the means must vary by it.
     """
-    if axis not in pooled_axes(model):
+    model = fitted_model(model)
+    axis = next((axis for axis in pooled_axes(model) if by in (axis, axis.word)), None)
+    if axis is None:
         raise InputError(
-            f"typical_values requires means that vary by {axis}: fit with vary_by={axis!r} or "
-            "vary_by='both'."
+            f"typical_values: this model has no means per {getattr(by, 'word', by)}. Fit with "
+            "vary_by='user', 'item' or 'both'."
         )
-    element, conjugate = model.element_, _conjugate(model.element_)
+    element, conjugate = model.element, _conjugate(model.element)
     entries, average = _entries(model, axis)
     count, overall = _element_counts(model, axis)
-    n_fits = len(model.posteriors_)
+    n_fits = len(model.posteriors)
     value, new, partners = np.zeros(len(entries)), np.zeros(3), np.zeros(n_fits)
-    for fit, posterior in enumerate(model.posteriors_):
-        own, partners[fit] = _theta(posterior, axis), _median_partner(model, fit, _OTHER[axis])
+    for fit, posterior in enumerate(model.posteriors):
+        own, partners[fit] = _pooled(posterior, axis), _median_partner(model, fit, axis.other)
         value += _crossed_mean(element, conjugate.mean(own.chi, own.nu), partners[fit])
         new += _crossed_mean(element, _prior_levels(conjugate, own), partners[fit])
     value *= count / n_fits
@@ -137,21 +140,21 @@ def typical_values(model: Any, axis: AxisName) -> TypicalValues:
     return TypicalValues(axis, value, entries, average, levels, new, model, partners, count)
 
 
-def _entries(model: Any, axis: AxisName) -> tuple[NDArray[np.int64], FloatArray]:
+def _entries(model: FittedModel, axis: Axis) -> tuple[NDArray[np.int64], FloatArray]:
     """Return the number of entries of each row, and their average."""
-    matrix = model.interactions_.matrix
+    matrix = training_data(model).matrix
     entries = np.diff(matrix.indptr)
-    if axis == "item":
+    if axis is Axis.ITEMS:
         entries = np.bincount(matrix.indices, minlength=matrix.shape[1])
-    total = np.asarray(matrix.sum(axis=1 if axis == "user" else 0), dtype=np.float64).ravel()
+    total = np.asarray(matrix.sum(axis=1 if axis is Axis.USERS else 0), dtype=np.float64).ravel()
     with np.errstate(invalid="ignore"):
         return entries.astype(np.int64), total / entries
 
 
-def _median_partner(model: Any, fit: int, axis: AxisName) -> float:
+def _median_partner(model: FittedModel, fit: int, axis: Axis) -> float:
     """Return Psi' of the median row; what changes nothing where the axis is not pooled."""
-    conjugate = _conjugate(model.element_)
-    theta = _theta(model.posteriors_[fit], axis)
+    conjugate = _conjugate(model.element)
+    theta = model.posteriors[fit].axis(axis).theta
     if theta is None:
         return 0.0 if conjugate.sharing is not None and conjugate.sharing.additive else 1.0
     known = _entries(model, axis)[0] > 0
@@ -163,11 +166,13 @@ def _conjugate(element: Element) -> Conjugate:
     return element.conjugate
 
 
-def _theta(posterior: Any, axis: AxisName) -> Any:
-    return (posterior.users if axis == "user" else posterior.items).groups
+def _pooled(posterior: Posterior, axis: Axis) -> ThetaPosterior:
+    theta = posterior.axis(axis).theta
+    assert theta is not None
+    return theta
 
 
-def _prior_levels(conjugate: Conjugate, theta: Groups) -> FloatArray:
+def _prior_levels(conjugate: Conjugate, theta: ThetaPosterior) -> FloatArray:
     """Return quantiles of Psi' under the prior; the same draws every time."""
     ones = np.ones(_PRIOR_DRAWS)
     rng = np.random.default_rng(0)
@@ -181,15 +186,15 @@ def _crossed_mean(element: Element, mean: FloatArray, partner: float) -> FloatAr
     return float(element.kappa) * (mean + partner if added else mean * partner)
 
 
-def _element_counts(model: Any, axis: AxisName) -> tuple[FloatArray, float]:
+def _element_counts(model: FittedModel, axis: Axis) -> tuple[FloatArray, float]:
     """Return the expected number of elements in a value: of each row on average, and of all."""
-    matrix = model.interactions_.matrix
+    matrix = training_data(model).matrix
     chosen = np.linspace(0, matrix.nnz - 1, min(matrix.nnz, _MAX_ENTRIES)).astype(np.int64)
     users = np.searchsorted(matrix.indptr, chosen, side="right") - 1
     items = matrix.indices[chosen].astype(np.int64)
-    rate = np.maximum(Combined(model.posteriors_).rates(users, items), 1e-12)
-    count = np.ones_like(rate) if model.element_.once else rate / -np.expm1(-rate)
+    rate = np.maximum(model.combined.rates(users, items), 1e-12)
+    count = np.ones_like(rate) if model.value_model.hurdle else rate / -np.expm1(-rate)
     overall = float(np.mean(count))
-    rows, size = (users, matrix.shape[0]) if axis == "user" else (items, matrix.shape[1])
+    rows, size = (users, matrix.shape[0]) if axis is Axis.USERS else (items, matrix.shape[1])
     total, seen = np.bincount(rows, count, size), np.bincount(rows, minlength=size)
     return np.where(seen > 0, total / np.maximum(seen, 1), overall), overall
