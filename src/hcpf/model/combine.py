@@ -11,7 +11,6 @@ from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
 from hcpf.core.rates import pair_rates
 from hcpf.core.theta import ThetaPosterior, pair_element, pair_theta
-from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
 
 Positions = NDArray[np.int64]
@@ -36,20 +35,20 @@ class Combined:
         The factors of items are divided by the number of fits.
         """
         parts = [fit.axis(axis).mean_ for fit in self.posteriors]
-        joined = parts[0] if len(parts) == 1 else np.ascontiguousarray(np.concatenate(parts, axis=1))
+        joined = (
+            parts[0] if len(parts) == 1 else np.ascontiguousarray(np.concatenate(parts, axis=1))
+        )
         return joined if axis is Axis.USERS else joined / np.float32(len(parts))
 
-    def element_at(self, value_model: ValueModel, users: Positions, items: Positions) -> Element:
+    def element_at(self, element: Element, users: Positions, items: Positions) -> Element:
         """Return the element of pairs, whose parameters are arrays under partial pooling."""
-        if value_model.vary_by is None:
-            return value_model.element
-        return pair_element(value_model.element, self._thetas, users, items)
+        if all(theta is None for theta in self._thetas[0]):
+            return element
+        return pair_element(element, self._thetas, users, items)
 
-    def element_means(
-        self, value_model: ValueModel, users: Positions, items: Positions
-    ) -> FloatArray:
+    def element_means(self, element: Element, users: Positions, items: Positions) -> FloatArray:
         """Return the mean of ``element_at`` under partial pooling, without making the element."""
-        element, conjugate = value_model.element, value_model.element.conjugate
+        conjugate = element.conjugate
         assert conjugate is not None
         chi, nu = pair_theta(conjugate, self._thetas, users, items)
         return float(element.kappa) * conjugate.mean(chi, nu)

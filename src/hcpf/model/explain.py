@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hcpf._types import Csr, FloatArray, IntArray
+from hcpf._types import Csr, FloatArray
 from hcpf.core.posterior import Posterior
 from hcpf.core.theta import pair_shift
 from hcpf.core.value_model import ValueModel
+from hcpf.model.combine import Positions
 from hcpf.model.tables import Explanation
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def explain(model: "FittedModel", u: int, i: int, seen: Csr) -> Explanation:
     """Return the contributions of a user's entries in ``seen`` to the rate of a pair."""
     own = seen.indices[seen.indptr[u] : seen.indptr[u + 1]].astype(np.int64)
-    values = seen.data[seen.indptr[u] : seen.indptr[u + 1]].astype(np.float64)
+    values = model.element.seen(seen.data[seen.indptr[u] : seen.indptr[u + 1]].astype(np.float64))
     if model.excluded is not None:  # they took no part in training
         pairs = model.excluded
         kept = np.isin(own, pairs.indices[pairs.indptr[u] : pairs.indptr[u + 1]], invert=True)
@@ -39,7 +40,7 @@ def contributions(
     value_model: ValueModel,
     user: int,
     item: int,
-    own_items: IntArray,
+    own_items: Positions,
     own_values: FloatArray,
     tempering: float = 1.0,
 ) -> FloatArray:

@@ -228,10 +228,8 @@ class FittedModel:
         """
         rows = predict.listed(self.user_index, users)
         matrix = self._seen(exclude_seen, seen)
-        parts = list(
-            recommend.best(self, rows, n, by=by, seen=matrix, among=among, deny=deny)
-        ) or [recommend.no_recommendations(self)]
-        return recommend.joined(parts)
+        parts = recommend.best(self, rows, n, by=by, seen=matrix, among=among, deny=deny)
+        return Recommendations.concatenate(parts)
 
     def write_recommendations(
         self,
@@ -339,9 +337,7 @@ class FittedModel:
 
     # -- files --------------------------------------------------------------------------------
 
-    def save(
-        self, path: str | Path, *, overwrite: bool = False, include_data: bool = True
-    ) -> None:
+    def save(self, path: str | Path, *, overwrite: bool = False, include_data: bool = True) -> None:
         """Save the model to a folder: tensors, ids and a manifest, all with checksums.
 
         A crash at any moment leaves the old model or the new one. The folder contains no pickle.

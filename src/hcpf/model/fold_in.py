@@ -17,7 +17,7 @@ from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import row_of_entries, select
 from hcpf.errors import InputError
-from hcpf.model.alignment import as_interactions, over_both, over_items, over_users
+from hcpf.model.alignment import as_interactions, over_both, over_items, over_users, union
 from hcpf.model.predict import distribution
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def fold_in(model: "FittedModel", axis: Axis, X: Any, exclude: Any = None) -> "F
     excluded = _kept_exclusions(model, data) if isinstance(X, Interactions) else None
     if exclude is not None:
         users, items = IdIndex("users", data.users), IdIndex("items", data.items)
-        excluded = _union(excluded, over_both("exclude", exclude, users, items))
+        excluded = union(excluded, over_both("exclude", exclude, users, items))
     return _with_rows(model, axis, data, excluded)
 
 
@@ -50,7 +50,7 @@ def score(model: "FittedModel", X: Any) -> float:
     scored = select(matrix, held)
     rest = Interactions(select(matrix, ~held), data.users, data.items)
     known = _with_rows(model, Axis.USERS, rest, scored)
-    values = scored.data.astype(np.float64)
+    values = model.element.seen(scored.data.astype(np.float64))
     predicted = distribution(known, row_of_entries(scored), scored.indices)
     if model.value_model.train_on == "observed":
         return float(np.mean(predicted.log_density_observed(values)))
@@ -91,7 +91,9 @@ def _with_rows(
 ) -> "FittedModel":
     """Return the model with the rows of one axis replaced by those of ``data``."""
     model.value_model.require(np.asarray(data.values, dtype=np.float64))
-    matrix, marks = data.matrix, excluded
+    parts = model.element.seen(data.matrix.data), data.matrix.indices, data.matrix.indptr
+    matrix: Csr = sparse.csr_array(parts, shape=data.shape)
+    marks = excluded
     if axis is Axis.ITEMS:
         matrix = sparse.csr_array(matrix.T)
         marks = None if marks is None else sparse.csr_array(marks.T)
@@ -140,17 +142,6 @@ def _kept_exclusions(model: "FittedModel", data: Interactions) -> Csr | None:
     before = Interactions(model.excluded, model.users, model.items)
     kept = over_both("exclude", before, users, items)
     return kept if kept.nnz else None
-
-
-def _union(marks: Csr | None, more: Csr) -> Csr:
-    """Return a matrix that marks the pairs stored in either of two matrices."""
-    # A sum drops what is 0, and a stored 0 marks a pair, too.
-    return _ones(more) if marks is None else _ones(_ones(marks) + _ones(more))
-
-
-def _ones(matrix: Csr) -> Csr:
-    ones = np.ones(matrix.nnz, np.float32)
-    return sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def _resized(marks: Csr | None, shape: tuple[int, int]) -> Csr | None:

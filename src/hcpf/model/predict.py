@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hcpf._types import FloatArray
 from hcpf.core.theta import draw_means
 from hcpf.data.ids import IdIndex
+from hcpf.distributions.pair import PairDistribution
 from hcpf.distributions.posterior_predictive import PosteriorPredictive
 from hcpf.elements.base import Element
 from hcpf.errors import InputError
@@ -44,10 +45,10 @@ def pair_positions(model: "FittedModel", users: Any, items: Any) -> tuple[Positi
     return u, i
 
 
-def distribution(model: "FittedModel", u: Positions, i: Positions) -> Any:
+def distribution(model: "FittedModel", u: Positions, i: Positions) -> PairDistribution:
     """Return the distribution of pairs of any shape at the posterior means of rates and theta."""
     flat = u.ravel(), i.ravel()
-    element = model.combined.element_at(model.value_model, *flat).reshape(u.shape)
+    element = model.combined.element_at(model.element, *flat).reshape(u.shape)
     return model.value_model.distribution(model.combined.rates(*flat).reshape(u.shape), element)
 
 

@@ -67,13 +67,13 @@ def best_items(
     n: int,
     denied: NDArray[np.bool_],
 ) -> Iterator[RankedPairs]:
-    """Yield the best items of a block of ``rows`` after the other.
+    """Yield the best items of one block of ``rows`` after the other, at least of one.
 
     Items that a row of ``seen`` stores are left out, as are those denied to all.
     """
     n = min(n, n_items)
     step = max(1, _BLOCK // n_items)
-    for first in range(0, len(rows), step):
+    for first in range(0, max(len(rows), 1), step):
         block = rows[first : first + step]
         columns, scores, found = _best_of_block(score(block), seen, block, n, denied)
         rank = np.arange(n)

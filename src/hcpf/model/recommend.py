@@ -48,30 +48,28 @@ def best(
     """Yield the best items of some users, a few users at a time."""
     denied, n = _denied(model, among, deny), whole("n", n)
     for part in best_items(_score(model, by), len(model.items), seen, rows, n, denied):
-        columns = describe(model, part.rows, part.columns)
-        ids = {name: columns.pop(name) for name in ("user", "item")}
-        yield Recommendations(**ids, rank=part.rank, **columns)
-
-
-def joined(parts: list[Recommendations]) -> Recommendations:
-    """Return the rows of several tables, at least one, as one table."""
-    columns = [part.columns() for part in parts]
-    names = columns[0]
-    return Recommendations(**{name: np.concatenate([c[name] for c in columns]) for name in names})
+        yield _table(model, part.rows, part.columns, part.rank)
 
 
 def similar(model: "FittedModel", axis: Axis, ids: Any, n: int) -> Neighbors:
     """Return the users (or items) with the most similar rates over all items (or users)."""
     index = model.user_index if axis is Axis.USERS else model.item_index
     vectors = profiles(model.combined.factors(axis), model.combined.factors(axis.other))
-    rows = listed(index, ids)
-    parts = list(nearest(vectors, rows, whole("n", n)))
-    of, near, cosine = (
-        np.concatenate([part[j] for part in parts]) if parts else np.zeros(0, np.int64)
-        for j in (0, 1, 3)
+    parts = nearest(vectors, listed(index, ids), whole("n", n))
+    return Neighbors.concatenate(
+        Neighbors(
+            of=index.ids[part.rows],
+            id=index.ids[part.columns],
+            similarity=np.clip(part.scores.astype(np.float64), -1.0, 1.0),
+        )
+        for part in parts
     )
-    similarity = np.clip(cosine.astype(np.float64), -1.0, 1.0)
-    return Neighbors(of=index.ids[of], id=index.ids[near], similarity=similarity)
+
+
+def _table(model: "FittedModel", u: Positions, i: Positions, rank: Positions) -> Recommendations:
+    columns = describe(model, u, i)
+    ids = {name: columns.pop(name) for name in ("user", "item")}
+    return Recommendations(**ids, rank=rank, **columns)
 
 
 def _denied(model: "FittedModel", among: Any, deny: Any) -> NDArray[np.bool_]:
@@ -102,11 +100,13 @@ def _score(model: "FittedModel", by: str) -> Score:
     def score(users: Positions) -> Factors:
         rate = rate_of(users)
         pairs = np.repeat(users, len(items)), np.tile(items, len(users))
-        mean = combined.element_means(value_model, *pairs).reshape(rate.shape).astype(np.float32)
+        mean = combined.element_means(model.element, *pairs).reshape(rate.shape).astype(np.float32)
         positive = np.maximum(rate, _MIN_RATE)
         observed = -np.expm1(-positive)
         if by == "expected":
-            return mean * (observed if value_model.hurdle else rate)
-        return mean if value_model.hurdle else mean * (positive / observed)
+            n_elements = observed if value_model.hurdle else rate
+        else:
+            n_elements = np.float32(1.0) if value_model.hurdle else positive / observed
+        return np.asarray(mean * n_elements, dtype=np.float32)
 
     return score

@@ -3,7 +3,6 @@
 import os
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +13,8 @@ from hcpf._progress import progress_bar
 from hcpf._types import FloatArray
 from hcpf.data.canonical import IdArray
 from hcpf.data.ids import as_ids
-from hcpf.errors import InputError, MissingDependencyError, ParameterError
+from hcpf.errors import InputError, MissingDependencyError
+from hcpf.io import as_path, atomic_path, os_errors
 
 FILE_ENDINGS = (".parquet", ".csv", ".tsv")
 _MAX_SHOWN_ROWS = 20
@@ -47,6 +47,12 @@ class Table:
         """Make a table of rows given as mappings of the same keys; None means not applicable."""
         names = records[0] if records else ()
         return cls(**{name: _as_column([row[name] for row in records]) for name in names})
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Self]) -> Self:
+        """Make one table of the rows of several, at least one."""
+        columns = [part.columns() for part in parts]
+        return cls(**{name: np.concatenate([c[name] for c in columns]) for name in columns[0]})
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -146,40 +152,22 @@ def write_tables(
         raise InputError(f"{target} must end in {', '.join(FILE_ENDINGS)}, which tells its format.")
     if os.path.lexists(target) and not overwrite:
         raise InputError(f"{target} exists already: pass overwrite=True to replace it.")
-    temporary = target.with_name(f".{target.name}.part")
     rows, writer = 0, None
-    try:
-        with progress_bar(progress, "Writing", total) as advance:
-            for part in parts:
-                table = part.to_arrow()
-                writer = writer or _open_writer(temporary, target.suffix.lower(), table.schema)
-                writer.write_table(table)
-                rows += len(part)
-                advance(len(part), f"{rows:,} rows")
-        if writer is None:
-            raise InputError(f"There is nothing to write to {target}.")
-        writer.close()
-        temporary.replace(target)
-    except OSError as error:
-        raise InputError(f"{target} cannot be written: {error.strerror or error}.") from None
-    finally:
-        if writer is not None:
-            with suppress(OSError):  # a second time does no harm
+    with os_errors(InputError, f"{target} cannot be written"), atomic_path(target) as partial:
+        try:
+            with progress_bar(progress, "Writing", total) as advance:
+                for part in parts:
+                    table = part.to_arrow()
+                    writer = writer or _open_writer(partial, target.suffix.lower(), table.schema)
+                    writer.write_table(table)
+                    rows += len(part)
+                    advance(len(part), f"{rows:,} rows")
+            if writer is None:
+                raise InputError(f"There is nothing to write to {target}.")
+        finally:
+            if writer is not None:
                 writer.close()
-        with suppress(OSError):
-            temporary.unlink()
     return rows
-
-
-def as_path(name: str, value: Any) -> Path:
-    """Return ``value`` as a path, or raise a ParameterError."""
-    try:
-        path = Path(value)
-    except TypeError:
-        path = None
-    if path is None or "\0" in str(path):
-        raise ParameterError(f"{name} must be a path; got {value!r}.")
-    return path
 
 
 def format_with_error(value: float, error: float) -> str:
