@@ -99,7 +99,7 @@ def test_netflix_archives_within_archives(tmp_path):
 
 
 def test_netflix_chunks_do_not_matter(tmp_path, monkeypatch, rng):
-    from hcpf.datasets import ratings_by_film
+    from hcpf.datasets import records
 
     drawn = {(int(u), int(f)): int(r) for u, f, r in rng.integers(1, 6, (60, 3))}
     text = ""
@@ -111,7 +111,7 @@ def test_netflix_chunks_do_not_matter(tmp_path, monkeypatch, rng):
     expected = {(u, f, r) for (u, f), r in drawn.items()}
     assert len(expected) > 15
     for size in (1, 7, 64, 1 << 20):
-        monkeypatch.setattr(ratings_by_film, "_CHUNK", size)
+        monkeypatch.setattr(records, "_CHUNK_BYTES", size)
         assert entries(datasets.netflix(path)) == expected
 
 
@@ -136,7 +136,7 @@ def test_merck_batches_do_not_matter(tmp_path, monkeypatch, rng):
     rows = [f"M_{i},1.0," + ",".join(map(str, row)) for i, row in enumerate(counts)]
     path = tmp_path / "ACT1_training.csv"
     path.write_text("\n".join(["MOLECULE,Act," + ",".join(names), *rows]))
-    monkeypatch.setattr(wide, "_BLOCK", 512)
+    monkeypatch.setattr(wide, "_BLOCK_BYTES", 512)
     data = datasets.merck(path)
     assert data.users.tolist() == [f"M_{i}" for i in range(300)]
     np.testing.assert_array_equal(data.matrix.toarray(), counts)
@@ -145,7 +145,7 @@ def test_merck_batches_do_not_matter(tmp_path, monkeypatch, rng):
 def test_line_ends_within_text_where_a_block_ends(tmp_path, monkeypatch):
     from hcpf.datasets import tables
 
-    monkeypatch.setattr(tables, "_BLOCK", 200)
+    monkeypatch.setattr(tables, "_BLOCK_BYTES", 200)
     rows = [
         f'd{j},p{j},a{j},,1.0,{j + 1}.0,"one,\ntwo,\n{"three," * (j % 20)}"\n' for j in range(99)
     ]

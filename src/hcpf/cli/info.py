@@ -1,10 +1,11 @@
 """``hcpf info``."""
 
 import json
+import math
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +27,10 @@ from hcpf.cli.screen import (
 )
 from hcpf.cli.sources import Source, read_names
 from hcpf.errors import InputError
+
+if TYPE_CHECKING:
+    from hcpf.model.fitted import FittedModel
+    from hcpf.model.typical_values import TypicalValues
 
 _N_EXTREMES = 3  # rows from either end
 
@@ -153,3 +158,69 @@ def _show_model(about: dict[str, Any]) -> None:
     )
     for axis, typical in (about["typical_values"] or {}).items():
         _show_typical_values(axis, typical, crossed=len(about["typical_values"]) == 2)
+
+
+def _describe_typical_values(
+    model: "FittedModel", names: dict[str, str]
+) -> dict[str, dict[str, Any]] | None:
+    """Return typical values by axis; None without partial pooling or without training data."""
+    from hcpf.model.typical_values import pooled_axes, typical_values
+
+    if model.data is None or not pooled_axes(model):
+        return None
+    found = (typical_values(model, axis) for axis in pooled_axes(model))
+    return {typical.axis.word: _describe_axis(typical, model, names) for typical in found}
+
+
+def _describe_axis(
+    typical: "TypicalValues", model: "FittedModel", names: dict[str, str]
+) -> dict[str, Any]:
+    ids = model.users if typical.axis.word == "user" else model.items
+    named = bool(names) and typical.axis.word == "item"
+
+    def describe_row(row: Any) -> dict[str, Any]:
+        name = {"name": names.get(str(ids[row]))} if named else {}
+        return {
+            "id": ids[row], **name, "typical_value": typical.value[row],
+            "entries": typical.entries[row], "average": typical.average[row],
+        }  # fmt: skip
+
+    highest, lowest = typical.extremes(_N_EXTREMES)
+    theta = model.posteriors[0].axis(typical.axis).theta
+    assert theta is not None
+    return {
+        "prior": {"chi": theta.chi0, "nu": theta.nu0},
+        "fitted": dict(zip(("low", "median", "high"), typical.levels, strict=True)),
+        "new": dict(zip(("low", "median", "high"), typical.new, strict=True)),
+        "highest": [describe_row(row) for row in highest],
+        "lowest": [describe_row(row) for row in lowest],
+    }
+
+
+def _show_typical_values(word: str, about: dict[str, Any], *, crossed: bool) -> None:
+    other = {"user": "item", "item": "user"}[word]
+    facts = {
+        f"fitted {word}s": _levels_text(about["fitted"]),
+        f"a new {word}": _levels_text(about["new"]),
+    }
+    partner = f", with the median {other}" if crossed else ""
+    show_facts(facts, f"\nTypical value per {word}{partner}")
+    typer.echo("")
+    named = any(row.get("name") for row in about["highest"] + about["lowest"])
+    fields = [
+        Field("end", "", right=False),
+        Field("id", word.capitalize(), str, right=False),
+        *([Field("name", "Name", lambda value: value or "–", right=False)] if named else []),
+        Field("typical_value", "Typical value"),
+        Field("entries", "Entries"),
+        Field("average", "Average of entries"),
+    ]
+    show_rows(fields, [{**row, "end": end} for end in ("highest", "lowest") for row in about[end]])
+
+
+def _levels_text(levels: dict[str, float]) -> str:
+    # All three get the decimals that give the median three significant digits.
+    size = abs(float(levels["median"]))
+    decimals = min(max(2 - math.floor(math.log10(size)), 0), 8) if size > 0 else 2
+    low, median, high = (f"{levels[name]:,.{decimals}f}" for name in ("low", "median", "high"))
+    return f"median {median}, 90% between {low} and {high}"

@@ -34,6 +34,15 @@ class VaryBy(StrEnum):
     both = "both"
 
 
+class MeanSharing(StrEnum):
+    """Means to compare: a shared one, or one per user, per item or both."""
+
+    shared = "shared"
+    user = "user"
+    item = "item"
+    both = "both"
+
+
 class By(StrEnum):
     """The score that recommendations are ranked by."""
 
@@ -103,7 +112,7 @@ ElementName = Annotated[
         "example gamma:2,0.05.",
     ),
 ]  # fmt: skip
-HurdleModel = Annotated[
+HurdleOption = Annotated[
     bool,
     typer.Option(
         "--hurdle", rich_help_panel=_MODEL,
@@ -111,7 +120,7 @@ HurdleModel = Annotated[
         "--element; auto compares both.",
     ),
 ]  # fmt: skip
-Pooling = Annotated[
+VaryByOption = Annotated[
     VaryBy | None,
     typer.Option(
         "--vary-by", rich_help_panel=_MODEL, show_default=False,
@@ -129,7 +138,7 @@ Fits = Annotated[
     typer.Option("--fits", min=1, metavar="N", help="Number of fits whose rates are averaged.",
                  rich_help_panel=_MODEL),
 ]  # fmt: skip
-TrainingPairs = Annotated[
+TrainOnOption = Annotated[
     TrainOn,
     typer.Option(
         "--train-on", rich_help_panel=_MODEL,

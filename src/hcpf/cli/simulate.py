@@ -6,8 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.elements import describe_element, parse_element
-from hcpf.cli.files import prepare_table, write_table
+from hcpf.cli.files import note_written, prepare_table
 from hcpf.cli.screen import percent, show_facts, show_json
 from hcpf.errors import InputError
 
@@ -15,35 +14,35 @@ from hcpf.errors import InputError
 def simulate(
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="File: .parquet, .csv or .tsv.", show_default=False),
+        typer.Option("--output", "-o", help="File to write: .parquet, .csv or .tsv.", show_default=False),
     ],
-    rows: Annotated[int | None, typer.Argument(metavar="ROWS", help="Users.", min=1)] = None,
-    cols: Annotated[int | None, typer.Argument(metavar="COLS", help="Items.", min=1)] = None,
+    users: Annotated[int | None, typer.Argument(metavar="USERS", help="Number of users.", min=1)] = None,
+    items: Annotated[int | None, typer.Argument(metavar="ITEMS", help="Number of items.", min=1)] = None,
     element: Annotated[
         str | None,
-        typer.Option("--element", "-e", help="With all its parameters, as gamma:2,0.05."),
+        typer.Option("--element", "-e", help="Element with all its parameters, for example gamma:2,0.05."),
     ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="A value is one element, not a sum (with --element).")
+    hurdle: Annotated[
+        bool, typer.Option("--hurdle", help="Draw each value as a single element, not a sum.")
     ] = False,
     density: Annotated[
-        float | None, typer.Option("--density", help="Share of pairs that are observed.")
+        float | None, typer.Option("--density", help="Share of observed pairs, between 0 and 1.")
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option("--like", help="One of the paper's data sets, such as netflix or dchoose."),
+        typer.Option("--like", help="Data set of the paper to imitate, for example netflix."),
     ] = None,
     scale: Annotated[
-        float, typer.Option("--scale", help="Multiplies rows and columns of --like.")
+        float, typer.Option("--scale", help="Factor of the numbers of users and items of --like.")
     ] = 1.0,
     components: options.Components = 10,
     seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
 ) -> None:
-    """Draw data from the model and write them as user, item, response."""
-    if (rows is None) != (cols is None) or (rows is None and like is None):
-        raise typer.BadParameter("give ROWS and COLS, or --like a data set of the paper.")
+    """Draw data from the model and write them with the columns user, item and response."""
+    if (users is None) != (items is None) or (users is None and like is None):
+        raise typer.BadParameter("Pass USERS and ITEMS, or --like with a data set of the paper.")
     prepare_table(output, overwrite=overwrite)
     chosen: Any = None if element is None else parse_element(element, once=once)
     if isinstance(chosen, str):

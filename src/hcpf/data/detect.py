@@ -76,7 +76,7 @@ def detect_layout(path: Path, delimiter: str | None = None, header: bool | None 
             with pa.memory_map(str(path)) as source:
                 return Layout(_typed_columns(open_arrow(source).schema))
         if delimiter is None:
-            delimiter = _guess_delimiter(path)
+            delimiter = _delimiter_of(path)
         if header is None:
             names = _first_rows(path, delimiter, True).schema.names
             header = not any(_is_number(name) for name in names)
@@ -148,14 +148,18 @@ def _suffixes(path: Path) -> tuple[str, str | None]:
     return path.suffix.lower(), compression
 
 
-def _guess_delimiter(path: Path) -> str:
+def guess_delimiter(text: str) -> str:
+    """Return the delimiter that the first line has most of outside quotes."""
+    unquoted = re.sub('"[^"]*"', "", text)
+    line = next((line for line in unquoted.splitlines() if line), "")
+    return max(_DELIMITERS, key=line.count)
+
+
+def _delimiter_of(path: Path) -> str:
     if _suffixes(path)[0] in _TAB_SUFFIXES:
         return "\t"
     with open_text(path) as file:
-        start = file.read(_FIRST_LINE_BYTES).decode("utf-8", "replace")
-    unquoted = re.sub('"[^"]*"', "", start)
-    line = next((line for line in unquoted.splitlines() if line), "")
-    return max(_DELIMITERS, key=line.count)
+        return guess_delimiter(file.read(_FIRST_LINE_BYTES).decode("utf-8", "replace"))
 
 
 def _first_rows(path: Path, delimiter: str, header: bool) -> Any:

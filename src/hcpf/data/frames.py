@@ -2,14 +2,14 @@
 
 import operator
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from hcpf.data.columns import ArrowArray, IdColumn, ResponseColumn, Triples
+from hcpf.data.columns import ArrowArray, TripleBuilder, Triples
 from hcpf.errors import InputError
 
 Column = str | int
@@ -25,17 +25,12 @@ def triples_from_frame(frame: Any, user: Column, item: Column, response: Column 
     if isinstance(native, nw.LazyFrame):
         needed = [name for name in wanted if name is not None]
         eager = _guarded(lambda: native.select(needed).collect())
-    users, items = IdColumn(wanted[0]), IdColumn(wanted[1])
-    values = ResponseColumn(wanted[2])
-    for ids in (users, items):
-        for chunk in _chunks(_series(ids.name, eager.get_column(ids.name))):
-            ids.add(chunk)
-    if wanted[2] is None:
-        values.add(None, len(eager))
-    else:
-        for chunk in _chunks(_series(wanted[2], eager.get_column(wanted[2]))):
-            values.add(chunk, len(chunk))
-    return Triples.gather(users, items, values)
+    users, items, values = (
+        None if name is None else _series(name, eager.get_column(name)) for name in wanted
+    )
+    builder = TripleBuilder(wanted[0], wanted[1], str(wanted[2]))
+    builder.add(users, items, values)
+    return builder.finish()
 
 
 def _as_frame(frame: Any) -> Any:
@@ -66,21 +61,15 @@ def _one_line(error: Exception) -> str:
 
 
 def triples_from_arrays(users: Any, items: Any, values: Any | None) -> Triples:
-    """Read parallel arrays of user ids, item ids and responses."""
-    ids = [_array(name, column) for name, column in (("users", users), ("items", items))]
-    lengths = {"users": len(ids[0]), "items": len(ids[1])}
-    responses = None
-    if values is not None:
-        responses = _array("values", values)
-        lengths["values"] = len(responses)
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{count} {name}" for name, count in lengths.items())
-        raise InputError(f"users, items and values must have the same length; got {found}.")
-    columns, response = [IdColumn("users"), IdColumn("items")], ResponseColumn("values")
-    for column, part in zip(columns, ids, strict=True):
-        column.add(part)
-    response.add(responses, len(ids[0]))
-    return Triples.gather(columns[0], columns[1], response)
+    """Read parallel arrays of user ids, item ids and values."""
+    given = {"users": users, "items": items} | ({} if values is None else {"values": values})
+    columns = {name: _array(name, column) for name, column in given.items()}
+    if len({len(column) for column in columns.values()}) > 1:
+        lengths = ", ".join(f"{len(column)} {name}" for name, column in columns.items())
+        raise InputError(f"users, items and values must have the same length; got {lengths}.")
+    builder = TripleBuilder("users", "items", "values")
+    builder.add(columns["users"], columns["items"], columns.get("values"))
+    return builder.finish()
 
 
 def choose_columns(
@@ -136,21 +125,16 @@ def _series(name: str, series: Any) -> ArrowArray:
     return _objects(name, series.to_list())
 
 
-def _chunks(column: ArrowArray) -> Iterable[ArrowArray]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-
-
 def _array(name: str, values: Any) -> ArrowArray:
     """Any sequence as one Arrow array."""
-    if isinstance(values, pa.Array):
+    if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     # Neither order nor, in a text, ids: list() would take them all the same.
     if isinstance(values, str | bytes | set | frozenset | dict):
         raise InputError(f"{name} must be a sequence, got {type(values).__name__}.")
     series: Any = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        column = _series(name, series)
-        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return _series(name, series)
     if hasattr(values, "to_numpy"):
         values = np.asarray(values)
     if isinstance(values, np.ndarray):

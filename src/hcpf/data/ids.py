@@ -1,7 +1,7 @@
 """External ids: strings, whole numbers or UUIDs; from them to positions, and back."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
@@ -201,18 +201,22 @@ def _of_one_type(ids: IdArray, more: IdArray) -> tuple[IdArray, IdArray]:
     )
 
 
-def whole_numbers_if_exact(ids: Iterable[str]) -> IdArray:
-    """Text ids as whole numbers if, and only if, nothing is lost ("007" stays text)."""
-    text = list(ids)
-    as_text = np.empty(len(text), dtype=object)
-    as_text[:] = text
+def integers_if_exact(ids: Sequence[str]) -> IdArray:
+    """Return text ids as integers if, and only if, nothing is lost ("007" stays text)."""
     try:
-        numbers = [int(value) for value in text]
+        numbers = [int(value) for value in ids]
     except ValueError:
-        return as_text
-    same = all(str(number) == value for number, value in zip(numbers, text, strict=True))
+        return object_array(ids)
+    same = all(str(number) == value for number, value in zip(numbers, ids, strict=True))
     dtype = narrowest_type(numbers)
-    return as_text if dtype is None or not same else np.array(numbers, dtype=dtype)
+    return object_array(ids) if dtype is None or not same else np.array(numbers, dtype=dtype)
+
+
+def object_array(values: Sequence[Any]) -> IdArray:
+    """Return a one-dimensional array of Python objects."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 def narrowest_type(numbers: Sequence[int]) -> type[np.int64] | type[np.uint64] | None:

@@ -10,7 +10,7 @@ from pyarrow import csv, parquet
 
 from hcpf._checks import flag
 from hcpf._progress import progress_bar
-from hcpf.data.columns import IdColumn, ResponseColumn, Triples
+from hcpf.data.columns import TripleBuilder, Triples
 from hcpf.data.detect import (
     Layout,
     check_delimiter,
@@ -46,25 +46,21 @@ def read_triples(
     if progress is not None:
         progress = flag("progress", progress)
     files = find_files(paths)
-    # Only text leaves open whether "12" is a number.
-    untyped = {format_of(path) for path in files} == {"text"}
-    users, items = IdColumn(str(user), untyped), IdColumn(str(item), untyped)
-    values = ResponseColumn(None if response is None else str(response))
+    text_only = {format_of(path) for path in files} == {"text"}
+    builder = TripleBuilder(str(user), str(item), str(response), text_ids=text_only)
     n_bytes = sum(path.stat().st_size for path in files)
     with progress_bar(progress, "Reading", max(n_bytes // _MEGABYTE, 1)) as advance:
         for path in files:
-            for column in (users, items, values):
-                column.start_file()
+            builder.start_file()
             layout = detect_layout(path, delimiter, header)
             with file_errors(path):
                 chosen = choose_columns(layout.names, user, item, response)
                 for batch, bytes_read in _batches(path, layout, chosen):
-                    users.add(batch.column(0))
-                    items.add(batch.column(1))
-                    values.add(None if response is None else batch.column(2), batch.num_rows)
+                    values = None if response is None else batch.column(2)
+                    builder.add(batch.column(0), batch.column(1), values)
                     advance(bytes_read / _MEGABYTE, path.name)
     with file_errors(files[0] if len(files) == 1 else f"{files[0]}, …, {files[-1]}"):
-        return Triples.gather(users, items, values)
+        return builder.finish()
 
 
 def read_pairs(

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from time import perf_counter
 from typing import Any
 
 from hcpf._checks import whole
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
+from hcpf.evaluate.comparison import fit_to
 from hcpf.evaluate.frames import Table
 from hcpf.evaluate.score import Score
 from hcpf.evaluate.scoring import scores
@@ -116,13 +116,11 @@ def choose_components(
     else:
         parts = split(data, test=validation, validation=0.0, random_state=random_state)
         pairs = parts.test
-    found: list[Candidate] = []
+    tried: list[Candidate] = []
     for size in sizes:
-        begin = perf_counter()
         model = HCPF(size, random_state=random_state, **settings)
-        model.fit(parts.train, exclude=parts.exclude)
-        seconds = perf_counter() - begin
-        score = scores(model, parts, on=pairs)
-        likelihood = score.log_likelihood or score.conditional_nonmissing
-        found.append(Candidate(size, likelihood, seconds))
-    return ComponentPath(found)
+        seconds = fit_to(model, parts)
+        found = scores(model, parts, on=pairs)
+        likelihood = found.log_likelihood or found.conditional_nonmissing
+        tried.append(Candidate(size, likelihood, seconds))
+    return ComponentPath(tried)

@@ -28,6 +28,9 @@ class Score:
     def __float__(self) -> float:
         return self.value
 
+    def __neg__(self) -> "Score":
+        return Score(-self.value, self.error)
+
     def __str__(self) -> str:
         if not np.isfinite(self.value) or not self.error > 0:
             return f"{self.value:.4g}"

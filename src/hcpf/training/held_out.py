@@ -10,7 +10,8 @@ from hcpf._types import Csr, FloatArray
 from hcpf.core.rates import pair_rates
 from hcpf.core.state import State
 from hcpf.core.value_model import ValueModel
-from hcpf.data.sampling import hold_out, locate, pair_keys, sample_missing, select
+from hcpf.data.held_out import hold_out, sample_missing
+from hcpf.data.sampling import locate, pair_keys, select
 from hcpf.errors import InputError
 
 _MOST = 50_000  # observed pairs looked at in one evaluation

@@ -1,6 +1,6 @@
 """Makes the bundled retail data from the invoice lines of UCI Online Retail.
 
-Run it again with ``main(source, folder)``; nothing in the library needs it at run time.
+Run it again with ``main(source, folder)``.
 """
 
 from pathlib import Path

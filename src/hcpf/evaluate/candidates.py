@@ -1,0 +1,123 @@
+"""The models that can describe given values, for ``hcpf compare``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hcpf._types import FloatArray
+from hcpf.elements import ALL, Degenerate, Element, get
+from hcpf.errors import InputError
+from hcpf.estimator import HCPF
+from hcpf.evaluate.baselines import Popularity
+from hcpf.evaluate.comparison import ModelScores
+from hcpf.evaluate.hpf import HPF, BinaryHPF
+from hcpf.training.recipes import candidate_elements, ways_to_vary
+from hcpf.training.selection import Candidate, worth_pooling
+
+_HURDLE_ELEMENTS = 2  # elements that are tried as a hurdle, too
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateModel:
+    """A model that is not fitted yet.
+
+    Attributes
+    ----------
+    name : str
+        For example "gamma hurdle per user and item".
+    element : str or None
+        Name of the element; None for a baseline.
+    vary_by, hurdle
+        As parameters of ``HCPF``.
+    about : str
+        What the model is in a few words.
+    model
+        The estimator.
+    """
+
+    name: str
+    element: str | None
+    vary_by: str | None
+    hurdle: bool
+    about: str
+    model: Any
+
+
+def candidate_models(
+    values: FloatArray,
+    *,
+    only: Sequence[str] = (),
+    vary_by: Sequence[str | None] = (None, "user", "item", "both"),
+    n_components: int = 50,
+    **settings: Any,
+) -> list[CandidateModel]:
+    """Return the models that can describe given values, elements before baselines.
+
+    Parameters
+    ----------
+    values
+        Observed values.
+    only
+        Names of elements; empty for all whose support holds the values.
+    vary_by
+        Kinds of partial pooling to try, None for a shared mean.
+    n_components, **settings
+        Parameters of ``HCPF``.
+    """
+    models = [
+        _element_model(element, way, HCPF(n_components, element=element.varying(way), **settings))
+        for element in _elements(values, only)
+        for way in (None, *ways_to_vary(element))
+        if way in vary_by
+    ]
+    if np.all(Degenerate.support.contains(values)):
+        model = HPF(n_components, **settings)
+        models.append(CandidateModel("HPF", None, None, False, "Poisson factorization", model))
+    if np.ptp(values) > 0:
+        about, model = "observed pairs, and a shared element", BinaryHPF(n_components, **settings)
+        models.append(CandidateModel("binary HPF", None, None, False, about, model))
+    about = "popular items, and a shared element"
+    return [*models, CandidateModel("popularity", None, None, False, about, Popularity())]
+
+
+def most_promising(
+    candidates: Sequence[CandidateModel], shared: Sequence[ModelScores]
+) -> list[CandidateModel]:
+    """Return the candidates with partial pooling whose elements came close with a shared mean."""
+    scored = [Candidate(row.name, row.pairs.per_entry) for row in shared if row.pairs is not None]
+    close = set(worth_pooling(scored))
+    elements = {one.element for one in candidates if one.name in close and one.element}
+    return [one for one in candidates if one.vary_by is not None and one.element in elements]
+
+
+def _element_model(element: Element, vary_by: str | None, model: HCPF) -> CandidateModel:
+    pooling = {None: "", "user": " per user", "item": " per item", "both": " per user and item"}
+    name = element.name + (" hurdle" if element.once else "") + pooling[vary_by]
+    return CandidateModel(name, element.name, vary_by, element.once, "HCPF", model)
+
+
+def _elements(values: FloatArray, only: Sequence[str]) -> list[Element]:
+    """Return the elements to try, as compound models and, some of them, as hurdle models."""
+    hurdle = kinds = _kinds(values, only)
+    if not only and (kinds or values[0] == 1.0):
+        hurdle = [type(element) for element in candidate_elements(values)[:_HURDLE_ELEMENTS]]
+    return [kind() for kind in kinds] + [kind(once=True) for kind in hurdle]
+
+
+def _kinds(values: FloatArray, only: Sequence[str]) -> list[type[Element]]:
+    wanted = {get(name) for name in only}
+    if np.ptp(values) == 0:
+        return []
+    kinds: list[type[Element]] = []
+    for kind in ALL:
+        if kind is Degenerate or (wanted and kind not in wanted):
+            continue
+        if np.all(kind.support.contains(values)):
+            kinds.append(kind)
+        elif wanted:
+            raise InputError(
+                f"{kind.name} requires {kind.support.description}, and some values are not."
+            )
+    return kinds
