@@ -208,8 +208,8 @@ def _as_options(winner: "CandidateModel") -> str:
     """Return the options of ``hcpf fit`` for a model."""
     if winner.element is None:
         return ""
-    hurdle = " --once" if winner.hurdle else ""
-    pooling = "" if winner.vary_by is None else f" --per {winner.vary_by}"
+    hurdle = " --hurdle" if winner.hurdle else ""
+    pooling = "" if winner.vary_by is None else f" --vary-by {winner.vary_by}"
     return f" (--element {winner.element}{hurdle}{pooling})"
 
 

@@ -1,4 +1,4 @@
-"""Guess which columns contain users, items and values: by common names, else by position and type."""
+"""Guess which columns contain users, items and values: by name, else by position and type."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -162,7 +162,7 @@ def _by_name(
 def _after_ids(
     columns: Sequence[FileColumn], roles: dict[str, FileColumn], left: Sequence[FileColumn]
 ) -> FileColumn | None:
-    """Return the first column of numbers after the ids, else any of decimals; times do not count."""
+    """Return the first column of numbers after the ids, else one of decimals; never a time."""
     order = list(columns)
     last = max(order.index(roles["user"]), order.index(roles["item"]))
     numbers = [c for c in order if c in left and c.kind in ("integer", "real") and not _is_time(c)]

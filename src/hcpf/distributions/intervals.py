@@ -14,7 +14,9 @@ _N_NODES = (64, 10, 10)
 _MIN_RATE = 1e-12  # below it a value is a single element to double precision
 
 
-def value_intervals(distribution: PairDistribution, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
+def value_intervals(
+    distribution: PairDistribution, level: float = 0.9
+) -> tuple[FloatArray, FloatArray]:
     """Return the equal-tailed interval of each pair's value if it is observed.
 
     A quantile costs far more than a rate. The quantiles of all pairs are one smooth function of the
@@ -72,7 +74,11 @@ class _Grid:
         """Return the grid for these pairs, or None where solving for each pair is cheaper."""
         element, shape = distribution.element, distribution.shape
         # The value of a hurdle does not depend on the rate.
-        rate = np.ones(()) if isinstance(distribution, Hurdle) else np.maximum(distribution.rate, _MIN_RATE)
+        rate = (
+            np.ones(())
+            if isinstance(distribution, Hurdle)
+            else np.maximum(distribution.rate, _MIN_RATE)
+        )
         parts, pooled = [np.log(rate)], isinstance(element, Integrated)
         if pooled:
             center = np.asarray(element.chi / element.nu)
@@ -101,8 +107,10 @@ class _Grid:
         in_logs = self.distribution.element.support.lowest >= 0 and bool(np.all(values > 0))
         values = np.log(values) if in_logs else values
         found = RegularGridInterpolator(
-            [self.nodes[j] for j in wide], values.squeeze(), "cubic", bounds_error=False,
+            [self.nodes[j] for j in wide],
+            values.squeeze(),
+            "cubic",
+            bounds_error=False,
             fill_value=None,
         )(self.points[:, wide])
         return (np.exp(found) if in_logs else found).reshape(self.shape)
-

@@ -17,7 +17,7 @@ def parse_element(text: str) -> str | Element:
     Examples
     --------
     >>> parse_element("GA"), parse_element("gamma:2,0.05"), parse_element("gamma:shape=2")
-    ('gamma', Gamma(shape=2, rate=0.05), Gamma(shape=2))
+    ('gamma', Gamma(shape=2, rate=0.05), Gamma(shape=2, rate=?))
     """
     name, colon, rest = text.partition(":")
     if text == "auto":
