@@ -205,11 +205,11 @@ def test_binary_training_sees_ones_whatever_the_values(more):
 
 def test_what_cannot_be_folded_in(model):
     strange = Interactions.from_arrays(["a", "a"], [3, 99], [1.0, 2.0])
-    with pytest.raises(InputError, match=r"99.* was not among those fitted"):
+    with pytest.raises(InputError, match="Unknown item 99"):
         model.fold_in(strange)
     with pytest.raises(InputError, match="fitted ids are whole numbers, but these are strings"):
         model.fold_in(Interactions.from_arrays(["a"], ["b"], [1.0]))
-    with pytest.raises(InputError, match=r"55.* was not among those fitted"):
+    with pytest.raises(InputError, match="Unknown user 55"):
         model.fold_in_items(Interactions.from_arrays([55], ["b"], [1.0]))
     for method in (model.fold_in, model.transform, model.score):
         with pytest.raises(SupportError, match=r"Poisson takes whole numbers.*1\.5"):

@@ -35,10 +35,10 @@ def compare(
         list[str] | None,
         typer.Option("--only", help="An element to compare; may be repeated. Default: all."),
     ] = None,
-    per: Annotated[
-        list[options.Ways] | None,
+    vary_by: Annotated[
+        list[options.MeanSharing] | None,
         typer.Option(
-            "--per",
+            "--vary-by",
             show_default=False,
             help="A shared mean, or a mean per user, per item or both; may be repeated. "
             "Default: all.",
@@ -83,7 +83,10 @@ def compare(
     }
     if quick:
         settings["n_fits"] = 1
-    ways = [None if way is options.Ways.shared else way.value for way in per or options.Ways]
+    ways = [
+        None if way is options.MeanSharing.shared else way.value
+        for way in vary_by or options.MeanSharing
+    ]
     models = candidate_models(
         values, only=only or (), vary_by=ways, n_components=components, **settings
     )
@@ -205,8 +208,8 @@ def _as_options(winner: "CandidateModel") -> str:
     """Return the options of ``hcpf fit`` for a model."""
     if winner.element is None:
         return ""
-    hurdle = " --once" if winner.hurdle else ""
-    pooling = "" if winner.vary_by is None else f" --per {winner.vary_by}"
+    hurdle = " --hurdle" if winner.hurdle else ""
+    pooling = "" if winner.vary_by is None else f" --vary-by {winner.vary_by}"
     return f" (--element {winner.element}{hurdle}{pooling})"
 
 

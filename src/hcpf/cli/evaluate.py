@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.elements import describe_element, element_text, parse_element
 from hcpf.cli.files import prepare_file, replacing
-from hcpf.cli.screen import number, percent, show_facts, show_json
+from hcpf.cli.screen import element_text, number, percent, show_facts, show_json
 from hcpf.cli.sources import Source
 
 if TYPE_CHECKING:
@@ -37,11 +36,11 @@ def evaluate(
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     element: options.ElementName = "auto",
-    per: options.PerWhat = None,
-    once: options.Once = False,
+    vary_by: options.VaryByOption = None,
+    hurdle: options.HurdleOption = False,
     components: options.Components = 50,
-    fits: options.Fits = 1,
-    train_on: options.OnWhat = options.TrainOn.full,
+    fits: options.Fits = 4,
+    train_on: options.TrainOnOption = options.TrainOn.full,
     max_iter: options.MaxIter = 300,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -64,34 +63,39 @@ def evaluate(
     """
     if output is not None:
         prepare_file(output, overwrite=overwrite)
-    chosen = parse_element(element, per and per.value, once)
+    from hcpf.elements.parse import parse_element
+
+    chosen = parse_element(element)
     entries = Source(data, user, item, response, duplicates, header, delimiter).read()
     from hcpf.estimator import HCPF
     from hcpf.evaluate import evaluate_model, split
+    from hcpf.model.inspect import describe_value_model
 
     parts = split(entries, test=test, validation=0.01, random_state=seed)
     settings: dict[str, Any] = {
-        "n_fits": fits, "max_iter": max_iter, "random_state": seed, "n_threads": threads,
+        "vary_by": vary_by and vary_by.value, "hurdle": hurdle, "n_fits": fits,
+        "max_iter": max_iter, "random_state": seed, "n_threads": threads,
     }  # fmt: skip
     model = HCPF(components, element=chosen, train_on=train_on.value, **settings)
     found = evaluate_model(
         model, parts, k=top, baselines=output is not None, early_stopping=True, random_state=seed
     )
+    about = describe_value_model(model.value_model_)
     if output is not None:
         with replacing(output) as partial:
             found.save(partial)
     if as_json:
-        show_json(_as_json(found, model, components))
+        show_json(_as_json(found, about, components))
     else:
-        _show(found, describe_element(model.element_))
+        _show(found, about)
 
 
-def _as_json(found: "Evaluation", model: Any, components: int) -> dict[str, Any]:
+def _as_json(found: "Evaluation", value_model: dict[str, Any], components: int) -> dict[str, Any]:
     row = found.model
     assert row.scores is not None
     assert row.calibration is not None
     return {
-        "element": describe_element(model.element_),
+        **value_model,
         "components": components,
         "passes": row.passes,
         "seconds": row.seconds,
@@ -104,7 +108,7 @@ def _as_json(found: "Evaluation", model: Any, components: int) -> dict[str, Any]
     }
 
 
-def _show(found: "Evaluation", element: dict[str, Any]) -> None:
+def _show(found: "Evaluation", value_model: dict[str, Any]) -> None:
     row = found.model
     assert row.scores is not None
     assert row.calibration is not None
@@ -112,7 +116,7 @@ def _show(found: "Evaluation", element: dict[str, Any]) -> None:
         {
             "trained on": f"{found.n_train:,} entries, {row.passes} passes, {row.seconds:.1f} s",
             "tested on": f"{found.n_test:,} entries and {found.n_missing:,} missing pairs",
-            "element": element_text(element),
+            "element": element_text(value_model),
         },
         "Evaluation",
     )

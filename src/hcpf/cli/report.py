@@ -8,8 +8,8 @@ import typer
 from hcpf.cli import options
 from hcpf.cli.files import prepare_file, replacing
 from hcpf.cli.models import load_model
-from hcpf.cli.names import read_names
 from hcpf.cli.screen import show_json
+from hcpf.cli.sources import read_names
 
 
 def report(
@@ -35,8 +35,8 @@ def report(
     prepare_file(output, overwrite=overwrite)
     scored = None if evaluation is None else Evaluation.load(evaluation)
     fitted = load_model(model)
-    known = read_names(names, fitted.items_)
+    known = read_names(names, fitted.items)
     with replacing(output) as partial:
-        write_report(fitted, partial, evaluation=scored, names=known, overwrite=True)
+        write_report(fitted, partial, evaluation=scored, names=known or None, overwrite=True)
     if as_json:
         show_json({"path": str(output)})

@@ -18,7 +18,7 @@ _LARGEST_INT32 = np.iinfo(np.int32).max
 _LARGEST_INT64 = np.iinfo(np.int64).max
 
 
-def check_cells(rows: int, columns: int) -> None:
+def check_n_pairs(rows: int, columns: int) -> None:
     """Raise an InputError where the number of pairs does not fit in 64 bits."""
     if rows * columns > _LARGEST_INT64:
         raise InputError(
@@ -35,7 +35,7 @@ def check_source(X: Any) -> Any:
         raise InputError(f"X must have 2 dimensions, users x items, but its shape is {shape}.")
     if 0 in shape:
         raise InputError(f"X must have at least one row and one column, but its shape is {shape}.")
-    check_cells(int(shape[0]), int(shape[1]))
+    check_n_pairs(int(shape[0]), int(shape[1]))
     if dtype.kind not in "buif":
         raise InputError(
             f"X must hold real numbers, but its dtype is {dtype}. Convert it to float64 first."
