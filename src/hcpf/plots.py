@@ -13,13 +13,13 @@ import numpy as np
 from hcpf._checks import generator
 from hcpf._types import FloatArray
 from hcpf.core.axis import Axis
+from hcpf.data.names import item_labels, read_names
 from hcpf.errors import InputError, MissingDependencyError
 from hcpf.evaluate import Calibration, Split
 from hcpf.evaluate.predictive_checks import ValueCheck, check_activity, check_values
 from hcpf.evaluate.protocols import explains_missing
 from hcpf.model.components import summarize_components
 from hcpf.model.resolve import fitted_model
-from hcpf.report.names import labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -243,7 +243,8 @@ def factors(model: Any, names: Any = None, axes: Any = None) -> "list[Axes]":
     'share of all expected pairs'
     """
     fitted = fitted_model(model)
-    known, found = labels(fitted.items, names), summarize_components(fitted)
+    known = item_labels(fitted.items, read_names(names, fitted.items))
+    found = summarize_components(fitted)
     size = min(len(found), _SHOWN)
     first, second = _new_axes(2, axes, width=6.5, height=2.4 + 0.2 * size)
     place = np.arange(size)

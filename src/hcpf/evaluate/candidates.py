@@ -28,6 +28,8 @@ class CandidateModel:
     ----------
     name : str
         For example "gamma hurdle per user and item".
+    shared_name : str
+        Name of the same model with a shared mean, for example "gamma hurdle".
     element : str or None
         Name of the element; None for a baseline.
     vary_by, hurdle
@@ -39,6 +41,7 @@ class CandidateModel:
     """
 
     name: str
+    shared_name: str
     element: str | None
     vary_by: str | None
     hurdle: bool
@@ -74,13 +77,12 @@ def candidate_models(
         if way in vary_by
     ]
     if np.all(Degenerate.support.contains(values)):
-        model = HPF(n_components, **settings)
-        models.append(CandidateModel("HPF", None, None, False, "Poisson factorization", model))
+        models.append(_baseline("HPF", "Poisson factorization", HPF(n_components, **settings)))
     if np.ptp(values) > 0:
-        about, model = "observed pairs, and a shared element", BinaryHPF(n_components, **settings)
-        models.append(CandidateModel("binary HPF", None, None, False, about, model))
+        binary = BinaryHPF(n_components, **settings)
+        models.append(_baseline("binary HPF", "observed pairs, and a shared element", binary))
     about = "popular items, and a shared element"
-    return [*models, CandidateModel("popularity", None, None, False, about, Popularity())]
+    return [*models, _baseline("popularity", about, Popularity())]
 
 
 def most_promising(
@@ -98,8 +100,19 @@ def _hcpf(form: ValueModel, n_components: int, settings: dict[str, Any]) -> Cand
         "element": form.element, "vary_by": form.vary_by, "hurdle": form.hurdle,
     }  # fmt: skip
     model = HCPF(n_components, **value_model, **settings)
-    element = form.element.name
-    return CandidateModel(form.description, element, form.vary_by, form.hurdle, "HCPF", model)
+    return CandidateModel(
+        name=form.description,
+        shared_name=form.name,
+        element=form.element.name,
+        vary_by=form.vary_by,
+        hurdle=form.hurdle,
+        about="HCPF",
+        model=model,
+    )
+
+
+def _baseline(name: str, about: str, model: Any) -> CandidateModel:
+    return CandidateModel(name, name, None, None, False, about, model)
 
 
 def _value_models(values: FloatArray, only: Sequence[str]) -> list[ValueModel]:

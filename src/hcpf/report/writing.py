@@ -12,6 +12,7 @@ import numpy as np
 from hcpf._checks import flag, whole
 from hcpf._version import __version__
 from hcpf.core.axis import Axis
+from hcpf.data.names import item_labels, read_names
 from hcpf.errors import InputError
 from hcpf.evaluate import Evaluation, evaluate_model, excluded_split
 from hcpf.evaluate.evaluation import settings_text
@@ -24,7 +25,6 @@ from hcpf.model.profiles import example_users, sample_users, user_profiles
 from hcpf.model.resolve import fitted_model, training_data
 from hcpf.report import portraits, scoreboard, sections, typical
 from hcpf.report.markup import Markup, embedded_json, fill, joined, source
-from hcpf.report.names import labels
 
 _EXPLAINED = 3  # recommendations of each user in the table, if the model is a single fit
 
@@ -103,7 +103,7 @@ def _evaluation(model: FittedModel, given: Any) -> Evaluation | None:
 def _page(
     model: FittedModel, evaluation: Evaluation | None, names: Any, users: Any, seed: int
 ) -> str:
-    known = labels(model.items, names)
+    known = item_labels(model.items, read_names(names, model.items))
     shown = example_users(model, users)
     rng = np.random.default_rng(seed)
     # Finding reasons takes most of the time, once per fit.
