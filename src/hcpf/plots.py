@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hcpf._checks import generator
 from hcpf._types import FloatArray
+from hcpf.core.axis import Axis
+from hcpf.data.names import item_labels, read_names
 from hcpf.errors import InputError, MissingDependencyError
 from hcpf.evaluate import Calibration, Split
 from hcpf.evaluate.predictive_checks import ValueCheck, check_activity, check_values
+from hcpf.evaluate.protocols import explains_missing
 from hcpf.model.components import summarize_components
-from hcpf.report.models import fitted_model
-from hcpf.report.names import labels
+from hcpf.model.resolve import fitted_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -174,7 +177,7 @@ def convergence(model: Any, ax: "Axes | None" = None) -> "Axes":
     >>> ax = plots.convergence(HCPF(2, max_iter=5, random_state=0).fit(data))
     >>> ax.figure.savefig("convergence.png")  # doctest: +SKIP
     """
-    history = fitted_model(model).history_
+    history = fitted_model(model).history
     if not history:
         raise InputError("convergence: this model has no history of its fit.")
     (axes,) = _new_axes(1, ax)
@@ -204,12 +207,13 @@ def activity(model: Any, *, random_state: Any = 0, axes: Any = None) -> "list[Ax
     'number of items, at least'
     """
     fitted = fitted_model(model)
-    if fitted.train_on == "observed":
+    if not explains_missing(fitted):
         raise InputError("activity: a model of observed entries only does not say which are.")
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     both = _new_axes(2, axes)
-    for ax, rows, columns in zip(both, ("users", "items"), ("items", "users"), strict=True):
-        at, observed, drawn = check_activity(fitted, rows, rng).share_with_at_least()
+    for ax, axis in zip(both, Axis, strict=True):
+        rows, columns = axis.value, axis.other.value
+        at, observed, drawn = check_activity(fitted, axis, rng).share_with_at_least()
         ax.plot(at, np.where(drawn > 0, drawn, np.nan), color=_BLUE, label="model")
         ax.plot(at, np.where(observed > 0, observed, np.nan), ".", color=_INK, label="observed")
         ax.set(xscale="log", yscale="log")
@@ -239,7 +243,8 @@ def factors(model: Any, names: Any = None, axes: Any = None) -> "list[Axes]":
     'share of all expected pairs'
     """
     fitted = fitted_model(model)
-    known, found = labels(fitted.items_, names), summarize_components(fitted)
+    known = item_labels(fitted.items, read_names(names, fitted.items))
+    found = summarize_components(fitted)
     size = min(len(found), _SHOWN)
     first, second = _new_axes(2, axes, width=6.5, height=2.4 + 0.2 * size)
     place = np.arange(size)

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 _QUICK = 10  # passes
 _SURE = 2.0  # standard errors
+_COLUMNS = {
+    "log_likelihood": "log_likelihood",
+    "conditional": "conditional_nonmissing",
+    "auc": "auc",
+    "ndcg": "ndcg",
+    "rmse": "rmse",
+}
 _CLOSE = 0.02  # relative difference of two rankings that counts as equal
 
 
@@ -176,8 +183,9 @@ def decide(done: "list[ModelScores]", models: "list[CandidateModel]") -> dict[st
     second = others[0]
     lead = log_likelihood_gain(winner, second)
     is_clear = lead.value > _SURE * lead.error
-    assert winner.log_likelihood is not None
-    text += f" Log-likelihood per 1,000 pairs: {winner.log_likelihood.value:,.2f}, which is "
+    likelihood = winner.score("log_likelihood")
+    assert likelihood is not None
+    text += f" Log-likelihood per 1,000 pairs: {likelihood.value:,.2f}, which is "
     if lead.value >= 0:
         text += f"{lead} above the runner-up, {second.name}"
         text += "." if is_clear else "; the difference is not clear."
@@ -190,7 +198,8 @@ def decide(done: "list[ModelScores]", models: "list[CandidateModel]") -> dict[st
             f" For ranking alone {ranker.name} is better: NDCG@{ranker.ranking.k} "
             f"{_ndcg(ranker):.3f} compared with {_ndcg(winner):.3f}."
         )
-    gain = _pooling_gain(candidate, winner, done, models)
+    shared = next((row for row in others if row.name == candidate.shared_name), None)
+    gain = shared and log_likelihood_gain(winner, shared)
     if gain is not None:
         text += f" Partial pooling gains {gain} over a shared mean."
     return {
@@ -213,35 +222,11 @@ def _as_options(winner: "CandidateModel") -> str:
     return f" (--element {winner.element}{hurdle}{pooling})"
 
 
-def _pooling_gain(
-    candidate: "CandidateModel",
-    winner: "ModelScores",
-    done: "list[ModelScores]",
-    models: "list[CandidateModel]",
-) -> Any:
-    """Return the gain over the same model with a shared mean, if that was scored."""
-    from hcpf.evaluate import log_likelihood_gain
-
-    if candidate.vary_by is None:
-        return None
-    form = candidate.element, None, candidate.hurdle
-    names = [one.name for one in models if (one.element, one.vary_by, one.hurdle) == form]
-    shared = next((row for row in done if row.name in names), None)
-    return None if shared is None else log_likelihood_gain(winner, shared)
-
-
 def _record(row: "ModelScores") -> dict[str, Any]:
     """Return the numbers of a model as they are shown."""
-    scores, ranked = row.scores, row.ranking
-    return {
-        "model": row.name,
-        "log_likelihood": row.log_likelihood and row.log_likelihood.value,
-        "conditional": scores and scores.conditional_nonmissing.value,
-        "auc": scores and scores.auc and scores.auc.value,
-        "ndcg": ranked and ranked.ndcg.value,
-        "rmse": scores and scores.rmse.value,
-        "seconds": row.seconds,
-    }
+    scores = {key: row.score(name) for key, name in _COLUMNS.items()}
+    values = {key: score and score.value for key, score in scores.items()}
+    return {"model": row.name, **values, "seconds": row.seconds}
 
 
 def _as_json(

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from hcpf._types import FloatArray
+from hcpf.core.value_model import ValueModel, ways_to_vary
 from hcpf.elements import ALL, Degenerate, Element, get
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
 from hcpf.evaluate.baselines import Popularity
 from hcpf.evaluate.comparison import ModelScores
 from hcpf.evaluate.hpf import HPF, BinaryHPF
-from hcpf.training.recipes import candidate_elements, ways_to_vary
+from hcpf.training.recipes import candidate_elements
 from hcpf.training.selection import Candidate, worth_pooling
 
 _HURDLE_ELEMENTS = 2  # elements that are tried as a hurdle, too
@@ -27,6 +28,8 @@ class CandidateModel:
     ----------
     name : str
         For example "gamma hurdle per user and item".
+    shared_name : str
+        Name of the same model with a shared mean, for example "gamma hurdle".
     element : str or None
         Name of the element; None for a baseline.
     vary_by, hurdle
@@ -38,6 +41,7 @@ class CandidateModel:
     """
 
     name: str
+    shared_name: str
     element: str | None
     vary_by: str | None
     hurdle: bool
@@ -67,19 +71,18 @@ def candidate_models(
         Parameters of ``HCPF``.
     """
     models = [
-        _element_model(element, way, HCPF(n_components, element=element.varying(way), **settings))
-        for element in _elements(values, only)
-        for way in (None, *ways_to_vary(element))
+        _hcpf(form.replace(vary_by=way), n_components, settings)
+        for form in _value_models(values, only)
+        for way in (None, *ways_to_vary(type(form.element)))
         if way in vary_by
     ]
     if np.all(Degenerate.support.contains(values)):
-        model = HPF(n_components, **settings)
-        models.append(CandidateModel("HPF", None, None, False, "Poisson factorization", model))
+        models.append(_baseline("HPF", "Poisson factorization", HPF(n_components, **settings)))
     if np.ptp(values) > 0:
-        about, model = "observed pairs, and a shared element", BinaryHPF(n_components, **settings)
-        models.append(CandidateModel("binary HPF", None, None, False, about, model))
+        binary = BinaryHPF(n_components, **settings)
+        models.append(_baseline("binary HPF", "observed pairs, and a shared element", binary))
     about = "popular items, and a shared element"
-    return [*models, CandidateModel("popularity", None, None, False, about, Popularity())]
+    return [*models, _baseline("popularity", about, Popularity())]
 
 
 def most_promising(
@@ -92,18 +95,33 @@ def most_promising(
     return [one for one in candidates if one.vary_by is not None and one.element in elements]
 
 
-def _element_model(element: Element, vary_by: str | None, model: HCPF) -> CandidateModel:
-    pooling = {None: "", "user": " per user", "item": " per item", "both": " per user and item"}
-    name = element.name + (" hurdle" if element.once else "") + pooling[vary_by]
-    return CandidateModel(name, element.name, vary_by, element.once, "HCPF", model)
+def _hcpf(form: ValueModel, n_components: int, settings: dict[str, Any]) -> CandidateModel:
+    value_model: dict[str, Any] = {
+        "element": form.element, "vary_by": form.vary_by, "hurdle": form.hurdle,
+    }  # fmt: skip
+    model = HCPF(n_components, **value_model, **settings)
+    return CandidateModel(
+        name=form.description,
+        shared_name=form.name,
+        element=form.element.name,
+        vary_by=form.vary_by,
+        hurdle=form.hurdle,
+        about="HCPF",
+        model=model,
+    )
 
 
-def _elements(values: FloatArray, only: Sequence[str]) -> list[Element]:
-    """Return the elements to try, as compound models and, some of them, as hurdle models."""
+def _baseline(name: str, about: str, model: Any) -> CandidateModel:
+    return CandidateModel(name, name, None, None, False, about, model)
+
+
+def _value_models(values: FloatArray, only: Sequence[str]) -> list[ValueModel]:
+    """Return shared-mean models to try: compound and, of some elements, hurdle models."""
     hurdle = kinds = _kinds(values, only)
     if not only and (kinds or values[0] == 1.0):
         hurdle = [type(element) for element in candidate_elements(values)[:_HURDLE_ELEMENTS]]
-    return [kind() for kind in kinds] + [kind(once=True) for kind in hurdle]
+    models = [ValueModel(kind()) for kind in kinds]
+    return models + [ValueModel(kind(), hurdle=True) for kind in hurdle]
 
 
 def _kinds(values: FloatArray, only: Sequence[str]) -> list[type[Element]]:

@@ -8,13 +8,13 @@ from typing import Any
 
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.errors import HcpfError, InputError
-from hcpf.evaluate.frames import Table
-from hcpf.evaluate.protocols import explains_missing
+from hcpf.evaluate.protocols import explains_missing, value_model_of
 from hcpf.evaluate.ranks import RankingScores, ranking
 from hcpf.evaluate.reliability import Calibration, calibration
 from hcpf.evaluate.score import Score
 from hcpf.evaluate.scoring import PairScores, Scores, pair_scores
 from hcpf.evaluate.splits import Split
+from hcpf.model.tables import Table
 from hcpf.training.selection import Candidate, select
 
 
@@ -55,27 +55,27 @@ class ModelScores:
     error: str = ""
     pairs: PairScores | None = field(default=None, repr=False)
 
-    @property
-    def log_likelihood(self) -> Score | None:
-        """Log-likelihood per 1,000 pairs; of a value for a model of observed entries only."""
-        if self.scores is None:
-            return None
-        return self.scores.log_likelihood or self.scores.conditional_nonmissing
+    def score(self, name: str) -> Score | None:
+        """Return a score or ranking by name, such as "auc"; None where it does not apply."""
+        for table in (self.scores, self.ranking):
+            if table is not None and name in table:
+                return table[name]
+        return None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Table):
+class Comparison:
     """Models and their scores on the same held-out pairs, one row per model."""
 
     rows: list[ModelScores]
 
-    def records(self) -> list[dict[str, Any]]:
-        """Return the rows as plain dicts, standard errors included."""
+    def to_table(self) -> Table:
+        """Return a table of all scores, standard errors included."""
         names: dict[str, None] = {}
         for row in self.rows:
             names |= dict.fromkeys([*(row.scores or ()), *(row.ranking or ())])
         columns = [column for name in names for column in (name, f"{name}_error")]
-        return [
+        records = [
             {
                 "model": row.name,
                 **dict.fromkeys(columns),
@@ -85,6 +85,14 @@ class Comparison(Table):
             }
             for row in self.rows
         ]
+        return Table.from_records(records)
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return the table as a data frame of pandas, polars or pyarrow."""
+        return self.to_table().to_frame(backend)
+
+    def __repr__(self) -> str:
+        return repr(self.to_table())
 
     @property
     def best(self) -> ModelScores:
@@ -169,23 +177,23 @@ def fit_and_score(
         Whether an error of hcpf becomes ``ModelScores.error`` instead of being raised.
     """
     try:
-        seconds = None if hasattr(model, "element_") else fit_to(model, data, early_stopping)
+        seconds = None if is_fitted(model) else fit_to(model, data, early_stopping)
         pairs = pair_scores(model, data, on, as_mass=as_mass)
         ranked = hasattr(model, "recommend") and explains_missing(model)
-        form = _form(model)
+        form = value_model_of(model)
         return ModelScores(
             name=name,
             about=about,
-            element=repr(model.element_),
-            vary_by=form[0],
-            hurdle=form[1],
+            element=repr(form.element if form else model.element_),
+            vary_by=form.vary_by if form else None,
+            hurdle=form.hurdle if form else False,
             scores=Scores.of(pairs),
             ranking=ranking(model, data, k, on=on) if ranked else None,
             # The split makes the data sparser than those that the final model will be fitted to.
             calibration=calibration(model, data, population="training", on=on)
             if calibrate
             else None,
-            passes=getattr(getattr(model, "model_", model), "n_iter_", None),
+            passes=getattr(model, "n_iter_", None),
             seconds=seconds,
             pairs=pairs,
         )
@@ -206,7 +214,7 @@ def fit_to(model: Any, data: Split, early_stopping: bool = False) -> float:
     if early_stopping and takes_validation and len(data.validation):
         held_out["validation"] = data.validation_matrix
     model.fit(data.train, **held_out)
-    if getattr(getattr(model, "model_", model), "interrupted_", False):
+    if getattr(model, "interrupted_", False):
         raise KeyboardInterrupt
     return perf_counter() - began
 
@@ -238,7 +246,6 @@ def select_model(models: list[ModelScores]) -> ModelScores:
     return next(row for row in models if row.name == winner)
 
 
-def _form(model: Any) -> tuple[str | None, bool]:
-    """Return by whom the means vary, and whether a value is a single element."""
-    element = model.element_
-    return element.per, element.once
+def is_fitted(model: Any) -> bool:
+    """Return whether a model, a baseline or an estimator can predict."""
+    return value_model_of(model) is not None or hasattr(model, "element_")

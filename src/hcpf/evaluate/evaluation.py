@@ -2,29 +2,28 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from hcpf._types import FloatArray
-from hcpf.elements import Degenerate, Element
+from hcpf.elements import Degenerate, Presence
 from hcpf.errors import InputError
-from hcpf.estimator import HCPF
 from hcpf.evaluate.baselines import GlobalElement, PerItemElement, Popularity
 from hcpf.evaluate.comparison import ModelScores, fit_and_score
 from hcpf.evaluate.hpf import HPF, BinaryHPF
-from hcpf.evaluate.predictive_checks import Band, ValueCheck, check_values
-from hcpf.evaluate.ranks import RankingScores
-from hcpf.evaluate.reliability import Calibration, Reliability
-from hcpf.evaluate.score import Score
-from hcpf.evaluate.scoring import Scores
+from hcpf.evaluate.predictive_checks import ValueCheck, check_values
+from hcpf.evaluate.protocols import explains_missing
 from hcpf.evaluate.splits import Split
-from hcpf.model.predict import as_path
+from hcpf.io import as_path, atomic_path, os_errors
+from hcpf.model.fitted import FittedModel
+from hcpf.model.resolve import fitted_model
 
 _SCHEMA = 1
-_OWN_SETTINGS = ("element", "train_on", "n_components")  # those of a baseline differ
+_OWN_SETTINGS = ("element", "vary_by", "hurdle", "train_on", "n_components")  # not a baseline's
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,10 +67,8 @@ class Evaluation:
         """Write the evaluation to a JSON file, without scores of single pairs."""
         target = as_path("path", path)
         text = json.dumps({"hcpf_evaluation": _SCHEMA, **_encoded(self)}, indent=1)
-        try:
-            target.write_text(text + "\n", encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{target} cannot be written: {error.strerror or error}.") from None
+        with os_errors(InputError, f"{target} cannot be written"), atomic_path(target) as partial:
+            partial.write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> "Evaluation":
@@ -81,10 +78,7 @@ class Evaluation:
             found = json.loads(source.read_text(encoding="utf-8"))
             if found.pop("hcpf_evaluation") != _SCHEMA:
                 raise ValueError("it was written by another version of hcpf")
-            return cls(**found | {
-                "models": [_model_scores(row) for row in found["models"]],
-                "values": found["values"] and _value_check(found["values"]),
-            })  # fmt: skip
+            return _decoded(cls, found)
         except OSError as error:
             raise InputError(f"{source} cannot be read: {error.strerror or error}.") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -107,7 +101,7 @@ def evaluate_model(
 
     Parameters
     ----------
-    model : HCPF
+    model : HCPF or FittedModel
         A model that was fitted to ``data.train``, or one that is not fitted yet.
     data : Split
         The training data and the held-out pairs.
@@ -138,12 +132,13 @@ def evaluate_model(
         )
 
     rows = [row("This model", "the model of this report", model)]
+    fitted = fitted_model(model)
     if baselines:
-        rows += [row(*baseline) for baseline in _baselines(model, data, random_state)]
+        rows += [row(*baseline) for baseline in _baselines(fitted, data, random_state)]
     return Evaluation(
         models=rows,
-        values=check_values(model, data, random_state),
-        settings=settings_text(model),
+        values=check_values(fitted, data, random_state),
+        settings=settings_text(fitted),
         n_users=data.train.n_users,
         n_items=data.train.n_items,
         n_train=data.train.n_observed,
@@ -152,39 +147,34 @@ def evaluate_model(
     )
 
 
-def settings_text(model: HCPF) -> str:
-    """Return a fitted model's element and number of components in a few words."""
-    pooling = {None: "", "user": " per user", "item": " per item", "both": " per user and item"}
-    element = model.element_
-    name = element.name.replace("_", " ") + (" hurdle" if element.once else "")
-    k = model.posteriors_[0].items.mean_.shape[1]
-    return f"{k} components, element {name}{pooling[element.per]}"
+def settings_text(model: FittedModel) -> str:
+    """Return a model's number of components and value model in a few words."""
+    return f"{model.n_components} components, element {model.value_model.description}"
 
 
-def _baselines(model: HCPF, data: Split, seed: int) -> list[tuple[str, str, Any]]:
-    element = "auto" if model.train_on == "binary" else model.element
-    if isinstance(element, Element):
-        element = element.varying(None)
-    if model.train_on == "observed":
+def _baselines(model: FittedModel, data: Split, seed: int) -> list[tuple[str, str, Any]]:
+    settings: Mapping[str, Any] = model.settings
+    is_presence = isinstance(model.element, Presence)
+    element = "auto" if is_presence else settings.get("element", "auto")
+    if not explains_missing(model):
         return [
             ("One distribution", "the same values for every pair", GlobalElement(element)),
             ("Item averages", "a distribution per item", PerItemElement(element)),
         ]
     popular = "active users take popular items; values alike for all pairs"
     models: list[tuple[str, str, Any]] = [("Popularity", popular, Popularity(element))]
-    if model.train_on == "binary":
+    if is_presence:
         return models
     # What belongs to the first fit must not be touched.
     own = {"checkpoint": None, "warm_start": False, "progress": False, "random_state": seed}
-    settings = {**model.get_params(deep=False), **own}
-    settings = {name: value for name, value in settings.items() if name not in _OWN_SETTINGS}
+    shared = {name: value for name, value in settings.items() if name not in _OWN_SETTINGS} | own
     k = model.n_components
     separate = "Poisson factorization of which pairs are observed; values alike for all pairs"
-    models.append(("Factors, values apart", separate, BinaryHPF(k, element=element, **settings)))
+    models.append(("Factors, values apart", separate, BinaryHPF(k, element=element, **shared)))
     values = np.concatenate([data.train.values, data.test.values], dtype=np.float64)
-    if np.all(Degenerate.support.contains(values)) and not isinstance(model.element_, Degenerate):
+    if np.all(Degenerate.support.contains(values)) and not isinstance(model.element, Degenerate):
         plain = "Poisson factorization of the counts themselves"
-        models.append(("Plain Poisson (HPF)", plain, HPF(k, **settings)))
+        models.append(("Plain Poisson (HPF)", plain, HPF(k, **shared)))
     return models
 
 
@@ -202,47 +192,20 @@ def _encoded(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _score(found: dict[str, Any]) -> Score:
-    return Score(float(found["value"]), float(found["error"]))
-
-
-def _array(found: list[Any]) -> FloatArray:
-    return np.array(found, dtype=np.float64)
-
-
-def _decoded(found: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a dataclass of scores, arrays and numbers."""
-    return {
-        name: _score(value)
-        if isinstance(value, dict)
-        else _array(value)
-        if isinstance(value, list)
-        else value
-        for name, value in found.items()
-    }
-
-
-def _model_scores(found: dict[str, Any]) -> ModelScores:
-    ranked = found["ranking"]
-    return ModelScores(**found | {
-        "scores": Scores(**_decoded(found["scores"])),
-        "ranking": ranked and RankingScores(**_decoded(ranked)),
-        "calibration": _calibration(found["calibration"]),
-    })  # fmt: skip
-
-
-def _calibration(found: dict[str, Any]) -> Calibration:
-    curve = found["reliability"]
-    return Calibration(
-        reliability=curve and Reliability(**_decoded(curve)),
-        coverage={float(level): _score(score) for level, score in found["coverage"].items()},
-        pit_coverage={float(level): _score(s) for level, s in found["pit_coverage"].items()},
-        pit_histogram=_array(found["pit_histogram"]),
-        pit_distance=found["pit_distance"],
-    )
-
-
-def _value_check(found: dict[str, Any]) -> ValueCheck:
-    bands = {name: Band(**_decoded(found[name])) for name in ("histogram", "tail")}
-    rest = {name: value for name, value in found.items() if name not in bands}
-    return ValueCheck(**_decoded(rest), **bands)
+def _decoded(kind: Any, found: Any) -> Any:
+    """Return what ``_encoded`` wrote as the type ``kind``, a dataclass or the type of a field."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if found is None:
+        return None
+    if origin is UnionType:  # X | None
+        return _decoded(arguments[0], found)
+    if origin is list:
+        return [_decoded(arguments[0], item) for item in found]
+    if origin is dict:
+        return {arguments[0](key): _decoded(arguments[1], item) for key, item in found.items()}
+    if origin is np.ndarray:
+        return np.array(found, dtype=get_args(arguments[1])[0])
+    if is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{name: _decoded(hints[name], item) for name, item in found.items()})  # pyright: ignore[reportCallIssue]
+    return float(found) if kind is float else found

@@ -107,7 +107,9 @@ def check_values(
         chosen = rng.choice(len(values), _MAX_VALUES, replace=False)
         users, items, values = users[chosen], items[chosen], values[chosen]
     values = np.sort(model.element.seen(values))
-    drawn = np.sort(model.predict_distribution(users, items).observed.sample(_REPLICATES, rng=rng), axis=1)
+    drawn = np.sort(
+        model.predict_distribution(users, items).observed.sample(_REPLICATES, rng=rng), axis=1
+    )
     if values[0] == values[-1]:
         return None
     discrete, log_scale = model.element.support.discrete, _on_log_scale(values, drawn)
@@ -198,9 +200,7 @@ class ActivityCheck:
         return at, _share_reaching(self.observed, at), _share_reaching(self.drawn, at)
 
 
-def check_activity(
-    model: FittedModel, axis: Axis, rng: np.random.Generator
-) -> ActivityCheck:
+def check_activity(model: FittedModel, axis: Axis, rng: np.random.Generator) -> ActivityCheck:
     """Compare the activity of users, or the popularity of items, with a draw from the model.
 
     The draw is given the fitted factors, so it checks the fit and is not a prediction. Where

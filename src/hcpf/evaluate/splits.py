@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hcpf._checks import whole
+from hcpf._checks import generator, whole
 from hcpf._types import Csr
 from hcpf.data.held_out import HeldOutPairs, mark_pairs, sample_missing
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import locate, row_of, select
 from hcpf.errors import InputError
-from hcpf.model.growing import as_interactions
+from hcpf.model.alignment import as_interactions
+from hcpf.model.fitted import FittedModel
 
 RandomState = int | np.random.Generator | None
 Entries = NDArray[np.int64]
@@ -77,7 +78,7 @@ def split(
     """
     data = as_interactions(data)
     sizes = _sizes("split", data, test, validation)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     order = rng.permutation(data.n_observed)
     parts = order[: sizes[0]], order[sizes[0] : sum(sizes)]
     return _hold_out(data, parts, (test, validation), rng)
@@ -116,7 +117,7 @@ def split_by_time(
     """
     data = as_interactions(data)
     sizes = _sizes("split_by_time", data, test, validation)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     order = _by_time(data, times, rng)[::-1]
     parts = order[: sizes[0]], order[sizes[0] : sum(sizes)]
     return _hold_out(data, parts, (test, validation), rng)
@@ -149,7 +150,7 @@ def leave_out(
     (array([0, 2]), 4)
     """
     data, n = as_interactions(data), whole("n", n)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     pointer = data.matrix.indptr.astype(np.int64)
     users = np.flatnonzero(np.diff(pointer) > n)
     if not len(users):
@@ -166,17 +167,16 @@ def leave_out(
     return _hold_out(data, parts, (len(chosen) / data.n_observed, 0.0), rng)
 
 
-def excluded_split(model: Any) -> Split | None:
+def excluded_split(model: FittedModel) -> Split | None:
     """Return the split of a model whose data hold the entries that training excluded.
 
     After ``fit(data, exclude=marks)`` the entries that ``marks`` stores are test pairs, and the
     other pairs it stores are missing ones. None if the data hold no excluded entry.
     """
-    excluded = getattr(model, "excluded_", None)
-    if excluded is None:
+    data = model.data
+    if model.excluded is None or data is None:
         return None
-    data = model.interactions_
-    marks = excluded.tocoo()
+    marks = model.excluded.tocoo()
     rows, cols = marks.row.astype(np.int64), marks.col.astype(np.int64)
     entries = locate(data.matrix, rows, cols)
     observed = entries >= 0

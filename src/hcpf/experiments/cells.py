@@ -13,8 +13,9 @@ from hcpf import evaluate
 from hcpf._progress import progress_bar
 from hcpf._types import FloatArray
 from hcpf._version import __version__
+from hcpf.core.value_model import ways_to_vary
 from hcpf.data.interactions import Interactions
-from hcpf.elements import ALL, Degenerate, Element, get
+from hcpf.elements import ALL, Degenerate, get
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
 from hcpf.evaluate.scoring import pair_scores
@@ -94,15 +95,17 @@ def models_for(values: FloatArray) -> list[tuple[str, str]]:
     return found
 
 
-def _element(model: str) -> Element:
-    """The element of a model of the tables."""
-    if model == "HPF":
-        return Degenerate()
-    name, _, varying = model.removeprefix("HCPF-").partition(" ")
-    kind = get(name)
-    if not varying:
-        return kind()
-    return kind(per="both" if kind.conjugate is not None and kind.conjugate.sharing else "item")
+def _value_model(cell: Cell) -> dict[str, Any]:
+    """Return the parameters of HCPF that make the value model of a cell."""
+    train_on = "observed" if cell.trained_on == "NM" else "full"
+    if cell.model == "HPF":
+        return {"element": "presence" if cell.trained_on == "B" else "degenerate"} | {
+            "train_on": train_on
+        }
+    name, _, varying = cell.model.removeprefix("HCPF-").partition(" ")
+    vary_by = ways_to_vary(get(name))
+    # The last way is the most general: both, where the element can, else per item.
+    return {"element": name, "vary_by": vary_by[-1] if varying else None, "train_on": train_on}
 
 
 def read_set(path: Path) -> Interactions:
@@ -169,11 +172,9 @@ def compute(cell: Cell, parts: evaluate.Split, settings: Settings) -> Cell:
 def _model(cell: Cell, settings: Settings) -> Any:
     if cell.model == "popularity":
         return evaluate.Popularity()
-    train_on: Any = {"F": "full", "NM": "observed", "B": "binary"}[cell.trained_on]
     return HCPF(
         settings.n_components,
-        element="auto" if cell.trained_on == "B" else _element(cell.model),
-        train_on=train_on,
+        **_value_model(cell),
         max_iter=settings.max_iter,
         n_fits=settings.n_fits,
         random_state=settings.random_state,

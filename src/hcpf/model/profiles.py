@@ -64,7 +64,9 @@ def sample_users(model: FittedModel, include: Rows, rng: np.random.Generator) ->
     return chosen[np.argsort(-count[chosen], kind="stable")].astype(np.int64)
 
 
-def user_profiles(model: FittedModel, rows: Rows, n_explained: int = _RECOMMENDATIONS) -> list[Profile]:
+def user_profiles(
+    model: FittedModel, rows: Rows, n_explained: int = _RECOMMENDATIONS
+) -> list[Profile]:
     """Return profiles of users; ``n_explained`` recommendations of each come with reasons."""
     # Without a model of missing pairs there is no probability to rank by.
     by = "response" if model.value_model.train_on == "observed" else "consensus"

@@ -1,12 +1,14 @@
 """The charts of the report."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from hcpf._types import FloatArray
-from hcpf.estimator import HCPF
 from hcpf.evaluate import Calibration, Evaluation
 from hcpf.evaluate.predictive_checks import ActivityCheck, ValueCheck
 from hcpf.model.components import Components
+from hcpf.model.fitted import FittedModel
 from hcpf.model.history import Check
 from hcpf.report.markup import Markup
 from hcpf.report.svg import Axis, Chart, heat_map
@@ -128,9 +130,9 @@ def _tail(check: ValueCheck) -> Markup:
     return chart.render()
 
 
-def convergence_charts(model: HCPF) -> list[Markup]:
+def convergence_charts(model: FittedModel) -> list[Markup]:
     """Draw the ELBO at every check, and how much it still changed per pass."""
-    history = model.history_
+    history, tol = model.history, float(model.settings.get("tol", 0.0))
     passes = [float(check.iteration) for check in history]
     elbo = [check.elbo for check in history]
     charts: list[Markup] = []
@@ -149,17 +151,17 @@ def convergence_charts(model: HCPF) -> list[Markup]:
         chart = Chart(
             "How much each pass still changed it",
             Axis.over("passes over the data", [0.0, *passes], zero=True),
-            Axis.over("relative change per pass", shown, [model.tol or 1e-4], log=True),
+            Axis.over("relative change per pass", shown, [tol or 1e-4], log=True),
             "The fit stops once this falls below the tolerance.",
         )
-        if model.tol > 0:
-            chart.guide(f"tolerance {short(model.tol)}", [0.0, passes[-1]], [model.tol] * 2)
+        if tol > 0:
+            chart.guide(f"tolerance {short(tol)}", [0.0, passes[-1]], [tol] * 2)
         chart.line("change per pass", at[change > 0], shown, "model", dots=True)
         charts.append(chart.render())
     return charts
 
 
-def relative_changes(history: list[Check]) -> tuple[FloatArray, FloatArray]:
+def relative_changes(history: Sequence[Check]) -> tuple[FloatArray, FloatArray]:
     """Return passes, and the relative change of the ELBO per pass up to them."""
     passes = np.array([check.iteration for check in history], dtype=np.float64)
     elbo = np.array([check.elbo for check in history])

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from hcpf.estimator import HCPF
+from hcpf.evaluate.protocols import explains_missing
+from hcpf.model.fitted import FittedModel
 from hcpf.model.profiles import LEVEL, Profile, Recommendation
 from hcpf.report.markup import Markup, element, fill, joined, table
 from hcpf.report.wording import NOTHING, counted, id_text, percent, short
@@ -10,7 +11,7 @@ from hcpf.report.wording import NOTHING, counted, id_text, percent, short
 COLUMNS = ["Item", "Probability", f"Value, {percent(LEVEL)} range"]
 
 
-def examples(model: HCPF, profiles: list[Profile], labels: list[str]) -> Markup:
+def examples(model: FittedModel, profiles: list[Profile], labels: list[str]) -> Markup:
     """Show a few users in full."""
     return fill(
         "examples.html",
@@ -20,19 +21,19 @@ def examples(model: HCPF, profiles: list[Profile], labels: list[str]) -> Markup:
     )
 
 
-def _basis(model: HCPF) -> str:
-    if model.train_on == "observed":
+def _basis(model: FittedModel) -> str:
+    if not explains_missing(model):
         return (
             "This model was trained on observed pairs only, so it does not predict how probable a "
             "pair is: items are ranked by their expected value."
         )
-    if len(model.posteriors_) == 1:
+    if len(model.posteriors) == 1:
         return "Items are ranked by how probable it is that the user takes them."
     return "Items are ranked by the consensus of the fits on what the user takes."
 
 
-def _portrait(model: HCPF, profile: Profile, labels: list[str]) -> Markup:
-    name = id_text(model.users_[profile.row])
+def _portrait(model: FittedModel, profile: Profile, labels: list[str]) -> Markup:
+    name = id_text(model.users[profile.row])
     entries = [[labels[item], short(value)] for item, value in profile.entries]
     lines = [_advised(model, advice, labels) for advice in profile.recommendations]
     summary = f"{counted(profile.n_items, 'item')}, {short(profile.total)} in all"
@@ -53,8 +54,8 @@ def _portrait(model: HCPF, profile: Profile, labels: list[str]) -> Markup:
     )
 
 
-def _advised(model: HCPF, advice: Recommendation, labels: list[str]) -> list[Any]:
-    known = model.train_on != "observed"
+def _advised(model: FittedModel, advice: Recommendation, labels: list[str]) -> list[Any]:
+    known = explains_missing(model)
     why = ", ".join(f"{labels[item]} ({percent(share)})" for item, share in advice.reasons)
     because = element("small", f"because of {why}") if why else ""
     between = element("small", f"{short(advice.low)} – {short(advice.high)}")
@@ -65,13 +66,13 @@ def _advised(model: HCPF, advice: Recommendation, labels: list[str]) -> list[Any
     ]
 
 
-def lookup(model: HCPF, profiles: list[Profile], labels: list[str]) -> Markup:
+def lookup(model: FittedModel, profiles: list[Profile], labels: list[str]) -> Markup:
     """Show the table of users; a click on one shows all about them."""
     header = ["User", "Items", "Total value", "Mean value", "First recommendation", "Probability"]
     rows: list[list[Any]] = []
-    known = model.train_on != "observed"
+    known = explains_missing(model)
     for profile in profiles:
-        name = id_text(model.users_[profile.row])
+        name = id_text(model.users[profile.row])
         first = profile.recommendations[0] if profile.recommendations else None
         mean = profile.total / profile.n_items if profile.n_items else 0.0
         chance = (first.probability, percent(first.probability)) if first and known else None
@@ -88,7 +89,7 @@ def lookup(model: HCPF, profiles: list[Profile], labels: list[str]) -> Markup:
     return fill(
         "users.html",
         shown=f"{len(profiles):,}",
-        total=f"{len(model.users_):,}",
+        total=f"{len(model.users):,}",
         table=table(
             "Users",
             header,
@@ -101,17 +102,17 @@ def lookup(model: HCPF, profiles: list[Profile], labels: list[str]) -> Markup:
     )
 
 
-def lookup_data(model: HCPF, profiles: list[Profile], labels: list[str]) -> dict[str, Any]:
+def lookup_data(model: FittedModel, profiles: list[Profile], labels: list[str]) -> dict[str, Any]:
     """Return the same users as compact JSON: items once, the rest by their index."""
     indices: dict[int, int] = {}
 
     def index(item: int) -> int:
         return indices.setdefault(item, len(indices))
 
-    known = model.train_on != "observed"
+    known = explains_missing(model)
     users = [
         [
-            id_text(model.users_[profile.row]),
+            id_text(model.users[profile.row]),
             profile.n_items,
             short(profile.total),
             [[index(item), short(value)] for item, value in profile.entries],

@@ -1,7 +1,6 @@
 """The section on predictions: the model's scores compared with those of simpler models."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,8 @@ class Column:
     name: str
     about: str
     higher: bool
-    of: Callable[[ModelScores], Score | None]
+    score: str
+    """Name of the score in ``ModelScores``."""
 
 
 def _columns(evaluation: Evaluation) -> list[Column]:
@@ -30,42 +30,42 @@ def _columns(evaluation: Evaluation) -> list[Column]:
             "how probable the model finds the held-out part of the matrix, per 1,000 pairs, "
             "missing ones included; each unit more makes that part e ≈ 2.7 times as probable",
             True,
-            lambda row: row.scores and row.scores.log_likelihood,
+            "log_likelihood",
         ),
         Column(
             "Value likelihood",
             "the same for the values alone, per observed pair",
             True,
-            lambda row: row.scores and row.scores.conditional_nonmissing,
+            "conditional_nonmissing",
         ),
         Column(
             "AUC",
             "how often an observed pair gets a higher probability than a missing one; 0.5 is "
             "chance",
             True,
-            lambda row: row.scores and row.scores.auc,
+            "auc",
         ),
         Column(
             f"NDCG@{k}",
             f"how well the first {k} recommendations hold a user's held-out items, early ones "
             "counting more; 1 is perfect",
             True,
-            lambda row: row.ranking and row.ranking.ndcg,
+            "ndcg",
         ),
         Column(
             f"Hit rate@{k}",
             f"the share of users with at least one held-out item among the first {k}",
             True,
-            lambda row: row.ranking and row.ranking.hit_rate,
+            "hit_rate",
         ),
         Column(
             "Mean error",
             "how far the expected value is from the observed one, on average",
             False,
-            lambda row: row.scores and row.scores.mae,
+            "mae",
         ),
     )
-    return [c for c in columns if any(c.of(row) is not None for row in evaluation.models)]
+    return [c for c in columns if any(row.score(c.score) is not None for row in evaluation.models)]
 
 
 def prediction(evaluation: Evaluation | None, settings: str) -> Markup:
@@ -120,8 +120,8 @@ def _score_table(evaluation: Evaluation, columns: list[Column]) -> Markup:
     for row in evaluation.models:
         cells: list[Any] = [row.name]
         for column in columns:
-            score: Score | None = column.of(row)
-            others = [column.of(other) for other in evaluation.models]
+            score: Score | None = row.score(column.score)
+            others = [other.score(column.score) for other in evaluation.models]
             cells.append((_key(score), _marked(score, others, column)))
         rows.append(cells)
     header = ["Model", *(column.name for column in columns)]

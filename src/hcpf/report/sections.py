@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from hcpf._types import FloatArray
-from hcpf.estimator import HCPF
+from hcpf.elements import Presence
 from hcpf.evaluate import Evaluation, ModelScores
 from hcpf.evaluate.predictive_checks import ActivityCheck, ValueCheck
 from hcpf.model.components import Components
+from hcpf.model.fitted import FittedModel
+from hcpf.model.resolve import training_data
 from hcpf.report import charts, typical
 from hcpf.report.markup import Markup, element, fill, joined, table
 from hcpf.report.wording import counted, listed, percent, short
@@ -18,9 +20,9 @@ _CARDS, _TOP = 24, 8  # components shown, and items of each
 _CLOSEST = 8  # pairs of them
 
 
-def headline(model: HCPF, evaluation: Evaluation | None) -> Markup:
+def headline(model: FittedModel, evaluation: Evaluation | None) -> Markup:
     """Show the few numbers to remember, and what they mean."""
-    data = model.interactions_
+    data = training_data(model)
     cards = [
         (f"{data.n_users:,}", "users"),
         (f"{data.n_items:,}", "items"),
@@ -42,11 +44,11 @@ def headline(model: HCPF, evaluation: Evaluation | None) -> Markup:
     )
 
 
-def _about_values(model: HCPF) -> str:
-    values = model.interactions_.values
-    if model.train_on == "binary":
+def _about_values(model: FittedModel) -> str:
+    observed = training_data(model).values
+    if isinstance(model.element, Presence):
         return "The model is of which pairs are observed; their values play no part."
-    low, middle, high = (float(x) for x in np.quantile(values, [0.05, 0.5, 0.95]))
+    low, middle, high = (float(x) for x in np.quantile(observed, [0.05, 0.5, 0.95]))
     return (
         f"A typical (median) value is {short(middle)}; nine in ten lie between {short(low)} and "
         f"{short(high)}."
@@ -59,14 +61,17 @@ def _held_out_results(evaluation: Evaluation) -> tuple[list[tuple[str, str]], li
     other = evaluation.baselines[0] if evaluation.baselines else None
     cards: list[tuple[str, str]] = []
     points: list[str] = []
-    area = ours.scores and ours.scores.auc
+    area, theirs = ours.score("auc"), other and other.score("auc")
     if area is not None and math.isfinite(area.value):
-        theirs = other and other.scores and other.scores.auc
         cards.append((percent(area.value), "of comparisons right: observed before missing"))
         points.append(
             "Shown one pair that was observed and one that was not, neither seen before, the "
             f"model rates the right one higher {percent(area.value)} of the time"
-            + (f"; {other.name.lower()} alone does {percent(theirs.value)}." if theirs else ".")
+            + (
+                f"; {other.name.lower()} alone does {percent(theirs.value)}."
+                if other and theirs
+                else "."
+            )
         )
     if (ranked := ours.ranking) is not None:
         rate = percent(ranked.hit_rate.value)
@@ -90,13 +95,13 @@ def _compared_with(other: ModelScores | None) -> str:
     return f"; {other.name.lower()} alone: {hits} and {percent(ranked.hit_rate.value)}."
 
 
-def values(model: HCPF, check: ValueCheck | None) -> Markup:
+def values(model: FittedModel, check: ValueCheck | None) -> Markup:
     """Show whether the element fits the values."""
     if check is None:
         return fill("no_values.html")
     where = "pairs that were held out" if check.held_out else "pairs that it was fitted to"
-    kind = model.element_
-    origin = "a draw" if kind.once else "the sum of one or more elements, each"
+    kind = model.element
+    origin = "a draw" if model.value_model.hurdle else "the sum of one or more elements, each"
     return fill(
         "values.html",
         origin=f"{origin} from a distribution",
@@ -122,23 +127,23 @@ def _middle_and_tail(check: ValueCheck) -> list[str]:
     ]
 
 
-def convergence(model: HCPF) -> Markup:
+def convergence(model: FittedModel) -> Markup:
     """Show whether the fit has converged."""
-    if not model.history_:
+    if not model.history:
         return fill("no_convergence.html")
-    seconds = short(model.history_[-1].seconds)
-    if model.interrupted_:
+    seconds = short(model.history[-1].seconds)
+    if model.interrupted:
         ended = "Training was interrupted; more passes may improve the model."
-    elif model.n_iter_ >= model.max_iter:
+    elif model.n_iter >= model.settings.get("max_iter", math.inf):
         ended = "Training stopped at max_iter passes; more passes may improve the model."
     else:
         ended = "Training converged."
-    n_fits = len(model.posteriors_)
+    n_fits = len(model.posteriors)
     if n_fits > 1:
         ended += f" These are the numbers of the first of {n_fits} fits."
     return fill(
         "convergence.html",
-        passes=counted(model.n_iter_, "pass", "passes"),
+        passes=counted(model.n_iter, "pass", "passes"),
         seconds=seconds,
         ended=ended,
         charts=joined(charts.convergence_charts(model)),
@@ -175,14 +180,14 @@ def _top_tenth(observed: FloatArray, drawn: FloatArray, who: str) -> str:
     )
 
 
-def components(model: HCPF, found: Components, labels: list[str]) -> Markup:
+def components(model: FittedModel, found: Components, labels: list[str]) -> Markup:
     """Show what the components stand for."""
     shown = min(len(found), _CARDS)
-    averaged = len(model.posteriors_) > 1
+    averaged = len(model.posteriors) > 1
     notes: list[str] = []
     if averaged:
         notes.append(
-            f"Predictions average {len(model.posteriors_)} fits, whose components differ; these "
+            f"Predictions average {len(model.posteriors)} fits, whose components differ; these "
             "are the components of the first."
         )
     if shown < len(found):

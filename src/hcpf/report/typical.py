@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from hcpf.estimator import HCPF
+from hcpf.core.axis import Axis
+from hcpf.model.fitted import FittedModel
 from hcpf.model.typical_values import TypicalValues, pooled_axes, typical_values
 from hcpf.report.markup import Markup, element, fill, joined, table
 from hcpf.report.wording import counted, id_text, percent, short
@@ -18,18 +19,18 @@ _MEANING = {
 }
 
 
-def link(model: HCPF) -> Markup:
+def link(model: FittedModel) -> Markup:
     """Return the link to the section, if there is one."""
     return element("a", "Typical values", href="#typical") if pooled_axes(model) else Markup()
 
 
-def sentence(model: HCPF) -> str:
+def sentence(model: FittedModel) -> str:
     """Return what the section on values says about partial pooling."""
-    axes = pooled_axes(model)
+    axes = [axis.word for axis in pooled_axes(model)]
     return f" Its mean differs per {' and '.join(axes)}; this is the overall mean." if axes else ""
 
 
-def section(model: HCPF, labels: list[str], rng: np.random.Generator) -> Markup:
+def section(model: FittedModel, labels: list[str], rng: np.random.Generator) -> Markup:
     """Show typical values; nothing where all pairs share one mean."""
     axes = pooled_axes(model)
     if not axes:
@@ -37,8 +38,8 @@ def section(model: HCPF, labels: list[str], rng: np.random.Generator) -> Markup:
     found = [typical_values(model, axis) for axis in axes]
     return fill(
         "typical.html",
-        axes=" and ".join(axes),
-        meaning=_MEANING["both" if len(axes) == 2 else axes[0]],
+        axes=" and ".join(axis.word for axis in axes),
+        meaning=_MEANING["both" if len(axes) == 2 else axes[0].word],
         level=percent(_LEVEL),
         points=joined(element("li", point) for one in found for point in _points(one)),
         tables=joined(_table(model, one, labels, rng) for one in found),
@@ -48,22 +49,23 @@ def section(model: HCPF, labels: list[str], rng: np.random.Generator) -> Markup:
 def _points(found: TypicalValues) -> list[str]:
     low, middle, high = (short(float(x)) for x in found.levels)
     new_low, new_middle, new_high = (short(float(x)) for x in found.new)
+    word = found.axis.word
     return [
-        f"Half of the {found.axis}s have a typical value below {middle}; 90% are between {low} and "
+        f"Half of the {word}s have a typical value below {middle}; 90% are between {low} and "
         f"{high}.",
-        f"For a new {found.axis}, without entries, the model expects {new_middle}, and with 90% "
+        f"For a new {word}, without entries, the model expects {new_middle}, and with 90% "
         f"probability between {new_low} and {new_high}.",
     ]
 
 
 def _table(
-    model: HCPF, found: TypicalValues, labels: list[str], rng: np.random.Generator
+    model: FittedModel, found: TypicalValues, labels: list[str], rng: np.random.Generator
 ) -> Markup:
     rows = found.sample_rows(rng)
     low, high = found.intervals(rows, rng)
     cells: list[list[Any]] = []
     for j, row in enumerate(rows):
-        name = labels[row] if found.axis == "item" else id_text(model.users_[row])
+        name = labels[row] if found.axis is Axis.ITEMS else id_text(model.users[row])
         value, average = float(found.value[row]), float(found.average[row])
         interval = element("small", f"{short(float(low[j]))} – {short(float(high[j]))}")
         cells.append(
@@ -74,16 +76,15 @@ def _table(
                 ("" if np.isnan(average) else average, short(average)),
             ]
         )
-    table_id = f"typical-{found.axis}s"
-    shown = (
-        f"{counted(len(rows), found.axis)} of {len(found.value):,}: those with most entries, the "
-    )
+    word = found.axis.word
+    table_id, title = f"typical-{word}s", f"Typical values of {word}s"
+    shown = f"{counted(len(rows), word)} of {len(found.value):,}: those with most entries, the "
     shown += "highest and lowest values, and a random sample."
     if len(rows) == len(found.value):
-        shown = f"All {counted(len(rows), found.axis)}."
+        shown = f"All {counted(len(rows), word)}."
     search = element(
         "p",
-        element("label", f"Search {found.axis}s", for_=f"{table_id}-search"),
+        element("label", f"Search {word}s", for_=f"{table_id}-search"),
         Markup(
             f'<input id="{table_id}-search" type="search" autocomplete="off" spellcheck="false" '
             f'data-table="{table_id}">'
@@ -91,8 +92,7 @@ def _table(
         element("output", for_=f"{table_id}-search", aria_live="polite"),
         class_="search",
     )
-    header = [found.axis.capitalize(), "Typical value", "Entries", "Their average"]
-    title = f"Typical values of {found.axis}s"
+    header = [word.capitalize(), "Typical value", "Entries", "Their average"]
     return joined(
         [
             element("h3", title),

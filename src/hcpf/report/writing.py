@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import os
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,24 +11,26 @@ import numpy as np
 
 from hcpf._checks import flag, whole
 from hcpf._version import __version__
+from hcpf.core.axis import Axis
+from hcpf.data.names import item_labels, read_names
 from hcpf.errors import InputError
-from hcpf.estimator import HCPF
 from hcpf.evaluate import Evaluation, evaluate_model, excluded_split
 from hcpf.evaluate.evaluation import settings_text
 from hcpf.evaluate.predictive_checks import check_activity, check_values
+from hcpf.evaluate.protocols import explains_missing
+from hcpf.io import as_path, atomic_path, os_errors
 from hcpf.model.components import summarize_components
-from hcpf.model.predict import as_path
+from hcpf.model.fitted import FittedModel
 from hcpf.model.profiles import example_users, sample_users, user_profiles
+from hcpf.model.resolve import fitted_model, training_data
 from hcpf.report import portraits, scoreboard, sections, typical
 from hcpf.report.markup import Markup, embedded_json, fill, joined, source
-from hcpf.report.models import fitted_model
-from hcpf.report.names import labels
 
 _EXPLAINED = 3  # recommendations of each user in the table, if the model is a single fit
 
 
 def write_report(
-    model: HCPF | str | Path,
+    model: Any,
     output: str | Path,
     *,
     evaluation: Evaluation | str | Path | None = None,
@@ -42,7 +43,7 @@ def write_report(
 
     Parameters
     ----------
-    model : HCPF or path
+    model : HCPF, FittedModel or path
         A fitted model, or the folder of a saved one.
     output : path
         The file to write.
@@ -76,19 +77,12 @@ def write_report(
     fitted = fitted_model(model)
     scored = _evaluation(fitted, evaluation)
     text = _page(fitted, scored, names, users, whole("seed", seed, least=0))
-    temporary = target.with_name(f".{target.name}.part")
-    try:
-        temporary.write_text(text, encoding="utf-8", errors="replace")
-        temporary.replace(target)
-    except OSError as error:
-        raise InputError(f"{target} cannot be written: {error.strerror or error}.") from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
+    with os_errors(InputError, f"{target} cannot be written"), atomic_path(target) as partial:
+        partial.write_text(text, encoding="utf-8", errors="replace")
     return target
 
 
-def _evaluation(model: HCPF, given: Any) -> Evaluation | None:
+def _evaluation(model: FittedModel, given: Any) -> Evaluation | None:
     """Return the evaluation given, or that of the entries excluded from training."""
     if given is None:
         parts = excluded_split(model)
@@ -98,20 +92,22 @@ def _evaluation(model: HCPF, given: Any) -> Evaluation | None:
         raise InputError(
             f"evaluation must be an Evaluation or the path of one; got {type(found).__name__}."
         )
-    if (found.n_users, found.n_items) != model.interactions_.shape:
+    if (found.n_users, found.n_items) != training_data(model).shape:
         raise InputError(
             f"The evaluation is of {found.n_users:,} users and {found.n_items:,} items, the model "
-            f"of {len(model.users_):,} and {len(model.items_):,}. Evaluate the model's own data."
+            f"of {len(model.users):,} and {len(model.items):,}. Evaluate the model's own data."
         )
     return found
 
 
-def _page(model: HCPF, evaluation: Evaluation | None, names: Any, users: Any, seed: int) -> str:
-    known = labels(model.items_, names)
+def _page(
+    model: FittedModel, evaluation: Evaluation | None, names: Any, users: Any, seed: int
+) -> str:
+    known = item_labels(model.items, read_names(names, model.items))
     shown = example_users(model, users)
     rng = np.random.default_rng(seed)
     # Finding reasons takes most of the time, once per fit.
-    explained = max(1, _EXPLAINED // len(model.posteriors_))
+    explained = max(1, _EXPLAINED // len(model.posteriors))
     everyone = user_profiles(model, sample_users(model, shown, rng), explained)
     settings = settings_text(model)
     parts = [
@@ -143,9 +139,7 @@ def _page(model: HCPF, evaluation: Evaluation | None, names: Any, users: Any, se
     )
 
 
-def _activity(model: HCPF, rng: np.random.Generator) -> Markup:
-    if model.train_on == "observed":
+def _activity(model: FittedModel, rng: np.random.Generator) -> Markup:
+    if not explains_missing(model):
         return fill("no_activity.html")
-    return sections.activity(
-        check_activity(model, "users", rng), check_activity(model, "items", rng)
-    )
+    return sections.activity(*(check_activity(model, axis, rng) for axis in Axis))
