@@ -8,7 +8,7 @@ import pytest
 from hcpf import CompoundPoisson, Interactions, simulate
 from hcpf.elements import Gamma, Poisson
 from hcpf.errors import InputError, SupportError
-from model.small import as_matrix, draw_model, quick
+from model.small import draw_matrix, quick
 
 ELEMENT = Gamma(2.0, 0.5)
 
@@ -81,7 +81,7 @@ def test_it_ends_near_a_fit_to_all_of_the_data(what):
     assert model.element_.mean == pytest.approx(again.element_.mean, rel=0.05)
 
 
-def test_without_a_fit_it_is_one():
+def test_without_an_earlier_fit_it_is_a_fit():
     data = world()[1]
     found, expected = short().partial_fit(data), short().fit(data)
     for mine, theirs in zip(found.posteriors_, expected.posteriors_, strict=True):
@@ -115,19 +115,19 @@ def test_a_pair_seen_before_follows_the_policy(policy, value):
 
 
 def test_the_rows_of_a_matrix_are_new_users():
-    twin = as_matrix(draw_model(Poisson(1.5), seed=1, shape=(20, 9)))
+    twin = draw_matrix(Poisson(1.5), seed=1, shape=(20, 9))
     model = quick(2, element=Poisson()).fit(twin[:12])
     model.partial_fit(twin[12:])
     np.testing.assert_array_equal(model.users_, np.arange(20))
     np.testing.assert_array_equal(model.interactions_.matrix.toarray(), twin.toarray())
     named = Interactions.from_matrix(twin[:12], users=[f"u{j}" for j in range(12)])
-    with pytest.raises(InputError, match="Give Interactions, which have ids"):
+    with pytest.raises(InputError, match="Pass Interactions, which have ids"):
         quick(2, element=Poisson()).fit(named).partial_fit(twin[12:])
 
 
 @pytest.mark.parametrize("train_on", ["full", "observed"])
 def test_several_fits_all_go_on(train_on):
-    twin = as_matrix(draw_model(Poisson(1.5), seed=1, shape=(20, 9)))
+    twin = draw_matrix(Poisson(1.5), seed=1, shape=(20, 9))
     model = quick(2, element=Poisson(), n_fits=3, train_on=train_on).fit(twin[:12])
     model.partial_fit(twin[12:])
     assert len(model.posteriors_) == 3
@@ -135,7 +135,7 @@ def test_several_fits_all_go_on(train_on):
 
 
 def test_a_failure_leaves_the_model_as_it_was():
-    model = quick(2, element=Poisson()).fit(as_matrix(draw_model(Poisson(1.5), seed=1)))
+    model = quick(2, element=Poisson()).fit(draw_matrix(Poisson(1.5), seed=1))
     before, rates = dict(vars(model)), model.rate(np.arange(14)[:, None], np.arange(11))
     for wrong in (np.full((2, 11), 1.5), -np.ones((2, 11))):
         with pytest.raises(SupportError, match="Poisson takes whole numbers"):
