@@ -29,7 +29,10 @@ IDS = {
     "predict_proba": ("items", lambda m, v, _: m.predict_proba(0, v)),
     "predict_expected": ("items", lambda m, v, _: m.predict_expected(0, v)),
     "predict_distribution": ("users", lambda m, v, _: m.predict_distribution(v, 0)),
-    "predict_distribution, drawn": ("items", lambda m, v, _: m.predict_distribution(0, v, n_samples=2)),
+    "predict_distribution, drawn": (
+        "items",
+        lambda m, v, _: m.predict_distribution(0, v, n_samples=2),
+    ),
     "recommend": ("users", lambda m, v, _: m.recommend(v)),
     "recommend among": ("items", lambda m, v, _: m.recommend(0, among=v)),
     "recommend deny": ("items", lambda m, v, _: m.recommend(0, deny=v)),
@@ -117,7 +120,10 @@ COUNTS = {
     "write_recommendations": ("n", lambda m, v, to: m.write_recommendations(to, v)),
     "similar_items": ("n", lambda m, v, _: m.similar_items(0, v)),
     "similar_users": ("n", lambda m, v, _: m.similar_users(0, v)),
-    "predict_distribution": ("n_samples", lambda m, v, _: m.predict_distribution(0, 0, n_samples=v)),
+    "predict_distribution": (
+        "n_samples",
+        lambda m, v, _: m.predict_distribution(0, 0, n_samples=v),
+    ),
 }
 
 

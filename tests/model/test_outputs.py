@@ -110,8 +110,8 @@ def test_a_table_of_records_with_errors_and_gaps(tmp_path):
     assert table.to_pandas()["model"].tolist() == ["hcpf", "popularity"]
     table.write(tmp_path / "scores.csv")
     lines = (tmp_path / "scores.csv").read_text().splitlines()
-    assert lines[1] == "hcpf,0.81234,0.0021,12345.678,3"
-    assert lines[2] == "popularity,,,,12"
+    assert lines[1] == '"hcpf",0.81234,0.0021,12345.678,3'
+    assert lines[2] == '"popularity",,,,12'
     with pytest.raises(InputError, match=r"exists already: pass overwrite=True"):
         table.write(tmp_path / "scores.csv")
     with pytest.raises(InputError, match=r"must end in \.parquet, \.csv, \.tsv"):

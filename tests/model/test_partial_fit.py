@@ -4,8 +4,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from hcpf import CompoundPoisson, Interactions, simulate
+from hcpf.data.align import joined
+from hcpf.data.sampling import select, without
 from hcpf.elements import Gamma, Poisson
 from hcpf.errors import InputError, SupportError
 from model.small import draw_matrix, quick
@@ -43,7 +46,7 @@ def world():
 
 
 def make(**settings):
-    return quick(4, element=Gamma(), max_iter=150, tol=1e-5, **settings)
+    return quick(4, **({"element": Gamma(), "max_iter": 150, "tol": 1e-5} | settings))
 
 
 def short():
@@ -157,3 +160,56 @@ def test_a_loaded_model_goes_on_like_the_one_that_was_saved(tmp_path):
     for mine, theirs in zip(loaded.posteriors_, model.posteriors_, strict=True):
         np.testing.assert_array_equal(mine.users.mean_, theirs.users.mean_)
         np.testing.assert_array_equal(mine.items.mean_, theirs.items.mean_)
+
+
+def held_out_pairs(data, seed=0):
+    """Marks of a tenth of all pairs of some data, observed or missing."""
+    rng = np.random.default_rng(seed)
+    return sparse.csr_array((rng.random(data.shape) < 0.1).astype(float))
+
+
+@pytest.mark.parametrize("what", ["entries", "users", "items", "everything"])
+def test_pairs_excluded_by_fit_stay_excluded(what):
+    first, second = world()[0][what]
+    held = held_out_pairs(first)
+    model = make(max_iter=80).fit(first, exclude=held)
+    model.partial_fit(second, duplicates="last")
+    kept = model.model_.excluded.toarray()
+    assert kept.shape == model.interactions_.shape
+    np.testing.assert_array_equal(kept[: first.n_users, : first.n_items], held.toarray())
+    assert kept.sum() == held.nnz  # no new pair is excluded
+    again = make(max_iter=80).fit(model.interactions_, exclude=kept)
+    forgotten = make(max_iter=80).fit(model.interactions_)
+    one, other, without = (m.history_[-1].elbo for m in (model, again, forgotten))
+    assert abs(one - other) < 0.01 * abs(other) < abs(one - without)
+
+
+def test_entries_of_excluded_pairs_make_no_difference():
+    first, second = world()[0]["entries"]
+    everything = joined(first, second, "last")
+    held = held_out_pairs(first)
+    model = short().fit(first, exclude=held).partial_fit(second)
+    kept = without(everything.matrix, model.model_.excluded)
+    kept = Interactions(kept, everything.users, everything.items)
+    fewer = Interactions(without(first.matrix, held), first.users, first.items)
+    rest = without(kept.matrix, _marks(fewer, kept))
+    again = short().fit(first, exclude=held)
+    again.partial_fit(Interactions(rest, everything.users, everything.items))
+    np.testing.assert_array_equal(model.posterior_.users.mean_, again.posterior_.users.mean_)
+
+
+def _marks(data, over):
+    """The pairs of some data as a matrix over the ids of others, which begin with the same."""
+    coo = data.matrix.tocoo()
+    return sparse.csr_array((coo.data, (coo.row, coo.col)), shape=over.shape)
+
+
+def test_validation_pairs_stay_excluded_too():
+    data, rng = world()[1], np.random.default_rng(2)
+    chosen = rng.random(data.n_observed) < 0.1
+    validation = Interactions(select(data.matrix, chosen), data.users, data.items)
+    model = short().fit(data, validation=validation)
+    assert model.model_.excluded.nnz == chosen.sum()
+    model.partial_fit(Interactions.from_arrays(["newcomer"], data.items[:1], [2.0]))
+    assert model.model_.excluded.shape == (data.n_users + 1, data.n_items)
+    assert model.model_.excluded.nnz == chosen.sum()

@@ -40,7 +40,7 @@ def test_nine_tenths_of_held_out_responses_lie_in_their_intervals(element):
     assert len(values) > 2500
     assert 0.88 <= np.mean(inside) <= 0.92
     some = slice(0, 60)  # inverting the cdf takes longer
-    few = type(predictive)(predictive._parts._at(np.s_[:, some]), predictive._weights[:, some])
+    few = type(predictive)(predictive._parts.at(np.s_[:, some]), predictive._weights[:, some])
     low, high = few.interval(0.9)
     np.testing.assert_array_equal((low <= values[some]) & (values[some] <= high), inside[some])
     # And the distribution itself is right, not only its two ends.
@@ -135,7 +135,8 @@ def test_draws_average_to_the_posterior_mean_and_repeat_with_the_seed(model):
     error = many.rate.std(axis=0) / np.sqrt(3000)
     assert np.mean(np.abs(many.rate.mean(axis=0) - model.rate(users, items)) < 3 * error) > 0.97
     few = [
-        model.predict_distribution(users, items, n_samples=4, random_state=seed).rate for seed in (1, 1, 2)
+        model.predict_distribution(users, items, n_samples=4, random_state=seed).rate
+        for seed in (1, 1, 2)
     ]
     np.testing.assert_array_equal(few[0], few[1])
     assert not np.array_equal(few[0], few[2])

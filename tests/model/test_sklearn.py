@@ -18,7 +18,6 @@ from hcpf import HCPF, Priors, errors
 from hcpf.elements import Gamma, Normal, Poisson
 from model.small import draw_matrix, quick
 
-
 SMALL = np.array([[1, 0, 2], [0, 3, 0], [4, 1, 1], [0, 0, 2]])
 
 
