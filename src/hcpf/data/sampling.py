@@ -1,6 +1,5 @@
-"""Random held-out entries, missing pairs and rows of a sparse matrix."""
+"""Stored entries of sparse matrices: where they are, and some of them."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,51 +7,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import Csr
-from hcpf.errors import InputError
-
-_MAX_LISTED_PAIRS = 1 << 22  # with more pairs than these, missing ones are drawn and rejected
-
-
-def hold_out(matrix: Csr, share: float, rng: np.random.Generator) -> tuple[Csr, Csr]:
-    """Split the stored entries at random: the rest, and about ``share`` of them."""
-    size = round(share * matrix.nnz)
-    if size == 0 or size == matrix.nnz:
-        raise InputError(
-            f"validation_fraction={share:g} of {matrix.nnz} entries leaves nothing on one side."
-        )
-    chosen = np.zeros(matrix.nnz, dtype=np.bool_)
-    chosen[rng.choice(matrix.nnz, size, replace=False)] = True
-    return select(matrix, ~chosen), select(matrix, chosen)
-
-
-def sample_missing(
-    matrix: Csr,
-    size: int,
-    rng: np.random.Generator,
-    *,
-    also: Sequence[Csr | None] = (),
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return distinct pairs that no given matrix stores, uniform and in random order.
-
-    Fewer than ``size`` are returned where fewer exist.
-    """
-    n_rows, n_cols = matrix.shape
-    stored = [matrix, *(other for other in also if other is not None)]
-    n_pairs = n_rows * n_cols
-    if n_pairs <= _MAX_LISTED_PAIRS:
-        taken = np.concatenate([pair_keys(other) for other in stored])
-        missing = np.setdiff1d(np.arange(n_pairs), taken)
-        keys = rng.choice(missing, min(size, len(missing)), replace=False)
-        return keys // n_cols, keys % n_cols
-    size = min(size, n_pairs - sum(other.nnz for other in stored))  # at least that many are missing
-    keys = np.zeros(0, dtype=np.int64)
-    while len(keys) < size:
-        drawn = rng.integers(0, n_pairs, int(1.2 * (size - len(keys))) + 16)
-        for other in stored:
-            drawn = drawn[locate(other, drawn // n_cols, drawn % n_cols) < 0]
-        keys = np.unique(np.concatenate([keys, drawn]))
-    keys = rng.permutation(keys)[:size]
-    return keys // n_cols, keys % n_cols
 
 
 def locate(
