@@ -1,4 +1,4 @@
-"""Random held-out entries, missing pairs and rows of a sparse matrix."""
+"""Drawing held-out entries and missing pairs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from scipy import sparse
 from hcpf._types import Csr
 from hcpf.errors import InputError
 
-_MAX_LISTED_PAIRS = 1 << 22  # with more pairs than these, missing ones are drawn and rejected
+_FEW = 1 << 22  # cells that are listed one by one
 
 
 def hold_out(matrix: Csr, share: float, rng: np.random.Generator) -> tuple[Csr, Csr]:
@@ -32,27 +32,27 @@ def sample_missing(
     *,
     also: Sequence[Csr | None] = (),
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return distinct pairs that no given matrix stores, uniform and in random order.
+    """Distinct pairs that no given matrix stores, uniform and in random order.
 
     Fewer than ``size`` are returned where fewer exist.
     """
     n_rows, n_cols = matrix.shape
     stored = [matrix, *(other for other in also if other is not None)]
-    n_pairs = n_rows * n_cols
-    if n_pairs <= _MAX_LISTED_PAIRS:
+    cells = n_rows * n_cols
+    if cells <= _FEW:
         taken = np.concatenate([pair_keys(other) for other in stored])
-        missing = np.setdiff1d(np.arange(n_pairs), taken)
-        keys = rng.choice(missing, min(size, len(missing)), replace=False)
-        return keys // n_cols, keys % n_cols
-    size = min(size, n_pairs - sum(other.nnz for other in stored))  # at least that many are missing
-    keys = np.zeros(0, dtype=np.int64)
-    while len(keys) < size:
-        drawn = rng.integers(0, n_pairs, int(1.2 * (size - len(keys))) + 16)
+        absent = np.setdiff1d(np.arange(cells), taken)
+        found = rng.choice(absent, min(size, len(absent)), replace=False)
+        return found // n_cols, found % n_cols
+    size = min(size, cells - sum(other.nnz for other in stored))  # at least that many are missing
+    found = np.zeros(0, dtype=np.int64)
+    while len(found) < size:
+        drawn = rng.integers(0, cells, int(1.2 * (size - len(found))) + 16)
         for other in stored:
             drawn = drawn[locate(other, drawn // n_cols, drawn % n_cols) < 0]
-        keys = np.unique(np.concatenate([keys, drawn]))
-    keys = rng.permutation(keys)[:size]
-    return keys // n_cols, keys % n_cols
+        found = np.unique(np.concatenate([found, drawn]))
+    found = rng.permutation(found)[:size]
+    return found // n_cols, found % n_cols
 
 
 def locate(
