@@ -88,6 +88,15 @@ def select(matrix: Csr, mask: NDArray[np.bool_]) -> Csr:
     return sparse.csr_array((matrix.data[mask], matrix.indices[mask], pointer), shape=matrix.shape)
 
 
+def without(matrix: Csr, pairs: Csr) -> Csr:
+    """Return a matrix without the entries of the pairs that another one stores."""
+    marked = pairs.tocoo()
+    positions = locate(matrix, marked.row, marked.col)
+    kept = np.ones(matrix.nnz, dtype=np.bool_)
+    kept[positions[positions >= 0]] = False
+    return matrix if kept.all() else select(matrix, kept)
+
+
 def some_rows(matrix: Csr, max_entries: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return random rows with about ``max_entries`` entries, sorted; all rows if they suffice."""
     if matrix.nnz <= max_entries:
