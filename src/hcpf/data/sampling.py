@@ -1,6 +1,5 @@
-"""Drawing held-out entries and missing pairs."""
+"""Stored entries of sparse matrices: where they are, and some of them."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,51 +7,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import Csr
-from hcpf.errors import InputError
-
-_FEW = 1 << 22  # cells that are listed one by one
-
-
-def hold_out(matrix: Csr, share: float, rng: np.random.Generator) -> tuple[Csr, Csr]:
-    """Split the stored entries at random: the rest, and about ``share`` of them."""
-    size = round(share * matrix.nnz)
-    if size == 0 or size == matrix.nnz:
-        raise InputError(
-            f"validation_fraction={share:g} of {matrix.nnz} entries leaves nothing on one side."
-        )
-    chosen = np.zeros(matrix.nnz, dtype=np.bool_)
-    chosen[rng.choice(matrix.nnz, size, replace=False)] = True
-    return select(matrix, ~chosen), select(matrix, chosen)
-
-
-def sample_missing(
-    matrix: Csr,
-    size: int,
-    rng: np.random.Generator,
-    *,
-    also: Sequence[Csr | None] = (),
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct pairs that no given matrix stores, uniform and in random order.
-
-    Fewer than ``size`` are returned where fewer exist.
-    """
-    n_rows, n_cols = matrix.shape
-    stored = [matrix, *(other for other in also if other is not None)]
-    cells = n_rows * n_cols
-    if cells <= _FEW:
-        taken = np.concatenate([pair_keys(other) for other in stored])
-        absent = np.setdiff1d(np.arange(cells), taken)
-        found = rng.choice(absent, min(size, len(absent)), replace=False)
-        return found // n_cols, found % n_cols
-    size = min(size, cells - sum(other.nnz for other in stored))  # at least that many are missing
-    found = np.zeros(0, dtype=np.int64)
-    while len(found) < size:
-        drawn = rng.integers(0, cells, int(1.2 * (size - len(found))) + 16)
-        for other in stored:
-            drawn = drawn[locate(other, drawn // n_cols, drawn % n_cols) < 0]
-        found = np.unique(np.concatenate([found, drawn]))
-    found = rng.permutation(found)[:size]
-    return found // n_cols, found % n_cols
 
 
 def locate(
