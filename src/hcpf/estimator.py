@@ -12,7 +12,6 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from hcpf._checks import flag
 from hcpf._types import Csr
-from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
 from hcpf.core.priors import Priors
 from hcpf.core.value_model import ValueModel
@@ -22,7 +21,7 @@ from hcpf.data.interactions import Interactions
 from hcpf.elements import Element, get
 from hcpf.errors import ModelError, NotFittedError, SupportError
 from hcpf.io import as_path
-from hcpf.model.alignment import as_interactions, over_both, over_known
+from hcpf.model.alignment import as_interactions, over_both
 from hcpf.model.fitted import FittedModel
 from hcpf.model.fold_in import extend
 from hcpf.model.history import Check
@@ -227,8 +226,7 @@ class HCPF(TransformerMixin, BaseEstimator):
         data = as_interactions(X)
         users, items = IdIndex("users", data.users), IdIndex("items", data.items)
         if validation is not None:
-            validation = over_known(validation, Axis.ITEMS, items)
-            validation = over_known(validation, Axis.USERS, users).matrix
+            validation = over_both("validation", validation, users, items)
         if exclude is not None:
             exclude = over_both("exclude", exclude, users, items)
         return self._train(data, validation, exclude, start)

@@ -1,4 +1,4 @@
-"""What the components of a model stand for."""
+"""Summary of the components of a model: what they explain, and their items."""
 
 from dataclasses import dataclass
 
@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
-from hcpf.estimator import HCPF
+from hcpf.model.fitted import FittedModel
 
-_RELEVANCE = 0.4  # weight of an item's share against its lift, as LDAvis found readers like it
+_RELEVANCE = 0.4  # weight of an item's share against its lift: lambda of LDAvis
 
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Components, the one that explains most first.
+    """Components, sorted by what they explain, largest first.
 
     Attributes
     ----------
@@ -36,20 +36,21 @@ class Components:
         return len(self.share)
 
     def largest(self, component: int, n: int) -> NDArray[np.intp]:
-        """The items with the largest shares."""
+        """Return the items with the largest shares."""
         return np.argsort(-self.item_share[component], kind="stable")[:n]
 
-    def typical(self, component: int, n: int) -> NDArray[np.intp]:
-        """Items that have a large share here and a small one elsewhere."""
+    def distinctive(self, component: int, n: int) -> NDArray[np.intp]:
+        """Return items with a large share here and a small one elsewhere."""
         with np.errstate(divide="ignore"):
             share, lift = np.log(self.item_share[component]), np.log(self.lift[component])
         score = _RELEVANCE * share + (1.0 - _RELEVANCE) * lift
         return np.argsort(-score, kind="stable")[:n]
 
 
-def components(model: HCPF) -> Components:
-    """The components of the model's first (or best) fit."""
-    users, items = model.posterior_.users.mean, model.posterior_.items.mean
+def summarize_components(model: FittedModel) -> Components:
+    """Summarize the components of the model's first (or best) fit."""
+    posterior = model.posteriors[0]
+    users, items = posterior.users.mean, posterior.items.mean
     by_component = users.sum(axis=0) * items.sum(axis=0)
     order = np.argsort(-by_component, kind="stable")
     share = by_component[order] / by_component.sum()
