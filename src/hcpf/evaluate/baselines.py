@@ -21,6 +21,7 @@ from hcpf.training.held_out import set_aside
 from hcpf.training.recipes import choose_value_model
 
 _MAX_PASSES = 200
+_CERTAIN_RATE = 1_000.0  # a pair is then observed with probability 1, to the last bit
 _MAX_NODES = 1_000  # means that are solved for; more are interpolated between them
 _DISPERSION_ENTRIES = 20_000  # entries that the dispersion within items is estimated from
 _MAX_LOG_RATIO = 8.0  # of that dispersion to the dispersion of all values
@@ -156,8 +157,8 @@ class GlobalElement(_Baseline):
         return self
 
     def rate(self, users: Any, items: Any) -> FloatArray:
-        """Return infinite rates: every pair is taken as observed."""
-        return np.full(self._pairs(users, items)[0].shape, np.inf)
+        """Return rates so high that every pair is observed."""
+        return np.full(self._pairs(users, items)[0].shape, _CERTAIN_RATE)
 
     def predict_distribution(self, users: Any, items: Any) -> Hurdle:
         """Return the predictive distributions of the pairs."""

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from hcpf._types import FloatArray
 from hcpf.elements import Degenerate, Presence
 from hcpf.errors import InputError
 from hcpf.evaluate.baselines import GlobalElement, PerItemElement, Popularity
@@ -204,7 +205,7 @@ def _decoded(kind: Any, found: Any) -> Any:
     if origin is dict:
         return {arguments[0](key): _decoded(arguments[1], item) for key, item in found.items()}
     if origin is np.ndarray:
-        return np.array(found, dtype=get_args(arguments[1])[0])
+        return np.array(found, dtype=np.float64 if kind == FloatArray else np.int64)
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         return kind(**{name: _decoded(hints[name], item) for name, item in found.items()})  # pyright: ignore[reportCallIssue]
