@@ -21,7 +21,7 @@ from hcpf.data.interactions import Interactions
 from hcpf.elements import Element, get
 from hcpf.errors import ModelError, NotFittedError, SupportError
 from hcpf.io import as_path
-from hcpf.model.alignment import as_interactions, over_both, over_items, over_users
+from hcpf.model.alignment import as_interactions, over_both
 from hcpf.model.fitted import FittedModel
 from hcpf.model.fold_in import extend
 from hcpf.model.history import Check
@@ -219,7 +219,7 @@ class HCPF(TransformerMixin, BaseEstimator):
         data = as_interactions(X)
         users, items = IdIndex("users", data.users), IdIndex("items", data.items)
         if validation is not None:
-            validation = over_users(over_items(validation, items), users).matrix
+            validation = over_both("validation", validation, users, items)
         if exclude is not None:
             exclude = over_both("exclude", exclude, users, items)
         return self._train(data, validation, exclude, start)

@@ -42,6 +42,15 @@ def select(matrix: Csr, mask: NDArray[np.bool_]) -> Csr:
     return sparse.csr_array((matrix.data[mask], matrix.indices[mask], pointer), shape=matrix.shape)
 
 
+def without(matrix: Csr, pairs: Csr) -> Csr:
+    """Return a matrix without the entries of the pairs that another one stores."""
+    marked = pairs.tocoo()
+    positions = locate(matrix, marked.row, marked.col)
+    kept = np.ones(matrix.nnz, dtype=np.bool_)
+    kept[positions[positions >= 0]] = False
+    return matrix if kept.all() else select(matrix, kept)
+
+
 def some_rows(matrix: Csr, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Random rows with about ``most`` entries, in order; all of them where there are no more."""
     if matrix.nnz <= most:

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcpf._checks import generator, one_of, whole
-from hcpf._types import FloatArray, IntArray
+from hcpf._types import FloatArray
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.errors import InputError
 from hcpf.evaluate.protocols import Model, explains_missing
@@ -40,7 +41,7 @@ class Reliability:
     observed: FloatArray
     error: FloatArray
     weight: FloatArray
-    count: IntArray
+    count: NDArray[np.int64]
 
     @property
     def expected_error(self) -> float:

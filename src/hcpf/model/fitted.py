@@ -23,7 +23,7 @@ from hcpf.elements.base import Element
 from hcpf.errors import InputError
 from hcpf.io import as_path
 from hcpf.model import explain, fold_in, predict, recommend
-from hcpf.model.combine import Combined
+from hcpf.model.combine import Combined, Positions
 from hcpf.model.history import Check
 from hcpf.model.tables import Explanation, Neighbors, Recommendations, write_tables
 
@@ -188,8 +188,8 @@ class FittedModel:
         progress : bool, optional
             Whether to show a progress bar; by default only in a terminal.
         """
-        u = _all_or_listed(self.user_index, users)
-        i = _all_or_listed(self.item_index, items)
+        u = self._users_to_write(users)
+        i = np.arange(len(self.items)) if items is None else predict.listed(self.item_index, items)
         parts, total = predict.describe_all(self, u, i), len(u) * len(i)
         return write_tables(path, parts, overwrite=overwrite, total=total, progress=progress)
 
@@ -249,7 +249,7 @@ class FittedModel:
 
         Parameters are those of ``recommend`` and ``write_predictions``.
         """
-        rows = _all_or_listed(self.user_index, users)
+        rows = self._users_to_write(users)
         matrix = self._seen(exclude_seen, seen)
         parts = recommend.best(self, rows, n, by=by, seen=matrix, among=among, deny=deny)
         total = len(rows) * whole("n", n)
@@ -387,12 +387,16 @@ class FittedModel:
             return None
         return recommend.seen_matrix(self, seen, "exclude_seen=True")
 
+    def _users_to_write(self, users: Any) -> Positions:
+        if users is None:
+            return np.arange(len(self.users))
+        rows = predict.listed(self.user_index, users)
+        if not len(rows):
+            raise InputError("There is nothing to write: users is empty.")
+        return rows
+
     def _one_pair(self, user: Any, item: Any) -> tuple[int, int]:
         u, i = predict.pair_positions(self, user, item)
         if u.ndim:
             raise InputError("explain takes one user and one item, not lists of them.")
         return int(u), int(i)
-
-
-def _all_or_listed(index: IdIndex, ids: Any) -> predict.Positions:
-    return np.arange(len(index)) if ids is None else predict.listed(index, ids)

@@ -15,7 +15,7 @@ from hcpf.data.align import joined
 from hcpf.data.canonical import Duplicates
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
-from hcpf.data.sampling import row_of_entries, select
+from hcpf.data.sampling import row_of_entries, select, without
 from hcpf.errors import InputError
 from hcpf.model.alignment import as_interactions, over_both, over_items, over_users, union
 from hcpf.model.predict import distribution
@@ -91,7 +91,8 @@ def _with_rows(
 ) -> "FittedModel":
     """Return the model with the rows of one axis replaced by those of ``data``."""
     model.value_model.require(np.asarray(data.values, dtype=np.float64))
-    parts = model.element.seen(data.matrix.data), data.matrix.indices, data.matrix.indptr
+    entries = data.matrix if excluded is None else without(data.matrix, excluded)
+    parts = model.element.seen(entries.data), entries.indices, entries.indptr
     matrix: Csr = sparse.csr_array(parts, shape=data.shape)
     marks = excluded
     if axis is Axis.ITEMS:

@@ -78,6 +78,8 @@ def _rebuild(stored: Stored) -> FittedModel:
     about = upgraded(stored.about) if stored.about["schema"] == 1 else stored.about
     value_model = _value_model_from_json(about["value_model"])
     shape = int(about["shape"][0]), int(about["shape"][1])
+    if (len(users), len(items)) != shape:
+        raise ModelError(f"The model has {len(users)} x {len(items)} ids for {shape} factors.")
     data = _matrix(tensors, "data", shape)
     if data is not None:
         data = Interactions.from_matrix(data, users=users, items=items)
