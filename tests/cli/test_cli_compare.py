@@ -28,7 +28,7 @@ def test_evaluate_observed_entries_only(run, run_json, sales):
 
 
 def test_evaluate_refuses(fails, sales, tmp_path):
-    assert "test=2.0 must be above 0" in fails("evaluate", sales, "--test", 2)
+    assert "--test 2.0 must be above 0" in fails("evaluate", sales, "--test", 2)
     small = tmp_path / "small.csv"
     small.write_text("user,item,rating\na,x,1\n")
     assert "too few" in fails("evaluate", small)
