@@ -8,7 +8,7 @@ from scipy import sparse, stats
 
 from hcpf import _draw, elements
 from hcpf.data import Interactions
-from hcpf.elements import Degenerate, Gamma, Normal, Poisson
+from hcpf.elements import Binomial, Degenerate, Gamma, Normal, Poisson
 from hcpf.errors import InputError, ParameterError
 from hcpf.simulation import Simulation, simulate
 
@@ -115,7 +115,7 @@ def test_small_blocks_change_nothing_of_the_distribution(monkeypatch, block):
     s, v = rng.gamma(0.5, 2.0, (60, 3)), rng.gamma(0.5, 1.0, (40, 3))
     s[[3, 31]] *= 500.0  # two users with far more events than items
     s[10:15] = 0.0
-    monkeypatch.setattr(_draw, "_BLOCK", block)
+    monkeypatch.setattr(_draw, "_BLOCK_EVENTS", block)
     tables = np.array([draw(s, v, seed)[0].matrix.toarray() for seed in range(60)])
     rates = s @ v.T
     z = (tables.mean(axis=0) - rates) / np.sqrt(np.maximum(rates, 1e-300) / len(tables))
@@ -126,7 +126,7 @@ def test_small_blocks_change_nothing_of_the_distribution(monkeypatch, block):
 
 
 def test_blocks_cover_the_users_in_order(monkeypatch):
-    monkeypatch.setattr(_draw, "_BLOCK", 10)
+    monkeypatch.setattr(_draw, "_BLOCK_EVENTS", 10)
     expected = np.array([3.0, 4.0, 1e30, 2.0, 2.0, 9.5, 0.0, 0.0, 11.0])
     blocks = list(_draw._blocks(expected))
     assert [stop for _, stop, _ in blocks[:-1]] == [start for start, _, _ in blocks[1:]]
@@ -229,9 +229,20 @@ def test_values_lie_in_the_support_of_every_element(kind):
     assert result.interactions.n_observed > 0
 
 
-def test_a_varying_element_is_refused():
-    with pytest.raises(ParameterError, match="leave per out"):
-        simulate(10, 10, density=0.1, element=Poisson(1.0, per="item"))
+def test_a_hurdle_draws_one_element_per_observed_pair():
+    options = {"density": 0.8, "keep_counts": True, "random_state": 0}
+    compound = simulate(60, 50, element=Binomial(4, 0.5), **options)
+    hurdle = simulate(60, 50, element=Binomial(4, 0.5), hurdle=True, **options)
+    assert np.array_equal(hurdle.interactions.matrix.indices, compound.interactions.matrix.indices)
+    assert np.array_equal(hurdle.counts, compound.counts)
+    assert hurdle.interactions.values.max() == 4 < compound.interactions.values.max()
+    with pytest.raises(ParameterError, match="hurdle must be True or False"):
+        simulate(10, 10, hurdle=1)
+
+
+def test_presence_draws_ones():
+    result = simulate(50, 40, density=0.6, element=elements.Presence(), random_state=0)
+    assert set(result.interactions.values) == {1.0}
 
 
 def test_observed_zeros_are_kept():

@@ -5,6 +5,7 @@ what value?
 """
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hcpf import elements, errors
@@ -17,19 +18,26 @@ if TYPE_CHECKING:
     from hcpf.core.posterior import Posterior
     from hcpf.data.interactions import Interactions
     from hcpf.estimator import HCPF
+    from hcpf.model.fitted import FittedModel
     from hcpf.simulation import Simulation, simulate
 
 # What needs scikit-learn or compiled kernels is loaded when it is first asked for.
 _LAZY = {
+    "FittedModel": "hcpf.model.fitted",
     "HCPF": "hcpf.estimator",
     "Interactions": "hcpf.data.interactions",
     "Posterior": "hcpf.core.posterior",
     "Simulation": "hcpf.simulation",
     "simulate": "hcpf.simulation",
 }
-
-
 _LAZY_MODULES = ("datasets", "evaluate", "plots", "report")
+
+
+def load(path: str | Path, *, check: bool = True) -> "FittedModel":
+    """Load a saved model, without the trainer or scikit-learn; see ``FittedModel.load``."""
+    from hcpf.model.fitted import FittedModel
+
+    return FittedModel.load(path, check=check)
 
 
 def __getattr__(name: str) -> Any:
@@ -49,6 +57,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "HCPF",
     "CompoundPoisson",
+    "FittedModel",
     "Interactions",
     "ObservedCompoundPoisson",
     "Posterior",
@@ -59,6 +68,7 @@ __all__ = [
     "elements",
     "errors",
     "evaluate",
+    "load",
     "plots",
     "report",
     "simulate",

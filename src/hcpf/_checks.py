@@ -5,6 +5,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from hcpf.errors import ParameterError
 
 
@@ -42,6 +44,16 @@ def flag(name: str, value: Any) -> bool:
     if value is not True and value is not False and type(value).__name__ not in ("bool", "bool_"):
         raise ParameterError(f"{name} must be True or False; got {value!r}.")
     return bool(value)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return the generator that ``random_state`` stands for, or raise a ParameterError."""
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"random_state must be an int, a Generator or None; got {random_state!r} ({error})."
+        ) from None
 
 
 def settle(target: Any, **values: Any) -> None:

@@ -1,22 +1,31 @@
 """HCPF: the estimator. It wires data, solvers and posteriors together and does no mathematics."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from hcpf._checks import flag
+from hcpf._types import Csr
+from hcpf.core.posterior import Posterior
 from hcpf.core.priors import Priors
-from hcpf.data.canonical import Duplicates, name_pair
+from hcpf.core.value_model import ValueModel
+from hcpf.data.canonical import Duplicates, IdArray, name_pair
+from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.elements import Element, get
-from hcpf.errors import NotFittedError, SupportError
-from hcpf.model.growing import Growing, as_interactions
-from hcpf.model.persist import model as persist
-from hcpf.model.predict import as_path
-from hcpf.training.ensemble import Start, fit_all
+from hcpf.errors import ModelError, NotFittedError, SupportError
+from hcpf.io import as_path
+from hcpf.model.alignment import as_interactions, over_both
+from hcpf.model.fitted import FittedModel
+from hcpf.model.fold_in import extend
+from hcpf.model.history import Check
+from hcpf.training.fit import fit_model
 from hcpf.training.options import FitOptions
 from hcpf.training.plan import FitPlan
 from hcpf.training.solvers.algorithm1 import EntryOptions
@@ -27,7 +36,30 @@ class _NotFittedError(NotFittedError, SklearnNotFittedError):
     """The NotFittedError of hcpf and of scikit-learn, whichever a caller looks for."""
 
 
-class HCPF(Growing, TransformerMixin, BaseEstimator):
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _model_of(estimator: "HCPF") -> FittedModel:
+    if "model_" not in vars(estimator):
+        name = type(estimator).__name__
+        raise _NotFittedError(f"This {name} is not fitted yet: call fit first.")
+    return estimator.model_
+
+
+def _delegated(
+    method: Callable[Concatenate[FittedModel, P], R],
+) -> Callable[Concatenate["HCPF", P], R]:
+    """Return a method of the estimator that calls the same method of its fitted model."""
+
+    @wraps(method)
+    def call(self: "HCPF", *args: P.args, **kwargs: P.kwargs) -> R:
+        return method(_model_of(self), *args, **kwargs)
+
+    return call
+
+
+class HCPF(TransformerMixin, BaseEstimator):
     """Hierarchical compound Poisson factorization.
 
     Parameters
@@ -92,19 +124,11 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
-    element_ : Element
-        The element with the parameters it was fitted with.
-    priors_ : Priors
-    posterior_ : Posterior
-        The first (or best) fit.
-    posteriors_ : list of Posterior
-        All fits that predictions average.
-    history_ : list of Check
-        Iteration, seconds, bound and validation likelihood at every check of ``posterior_``.
-    n_iter_ : int
-    interrupted_ : bool
-        Whether Ctrl-C ended the fit early.
+    model_ : FittedModel
+        The result of training, which answers everything else and needs no trainer.
     """
+
+    model_: FittedModel
 
     def __init__(
         self,
@@ -176,121 +200,196 @@ class HCPF(Growing, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X
-            Interactions, or a users x items matrix: in a sparse one the stored entries are
-            observed (explicit zeros too), in a dense one the entries other than 0 are.
+        X : Interactions, AnnData or matrix
+            In a sparse users x items matrix the stored entries are observed (explicit zeros too),
+            in a dense one the entries other than 0 are.
         y
             Ignored.
-        validation
-            Observed entries held out to decide when to stop, in the same form as ``X``; as many
-            missing pairs are drawn beside them.
-        exclude
-            Pairs, observed or missing, that take no part: a matrix whose stored entries mark them.
+        validation : Interactions or matrix, optional
+            Entries held out to decide when to stop; as many missing pairs are drawn with them.
+        exclude : Interactions or matrix, optional
+            Pairs, observed or missing, that take no part: its stored entries mark them. They stay
+            excluded in ``partial_fit``.
         """
-        flag("warm_start", self.warm_start)
+        start = (
+            self.model_
+            if flag("warm_start", self.warm_start) and self.__sklearn_is_fitted__()
+            else None
+        )
         data = as_interactions(X)
-        plan = self._plan()
-        start = None
-        if self.warm_start and hasattr(self, "posteriors_"):
-            start = Start(self.posteriors_, self.value_model_, self.tempering_)
-        return self._train(data, plan, start, validation, exclude)
+        users, items = IdIndex("users", data.users), IdIndex("items", data.items)
+        if validation is not None:
+            validation = over_both("validation", validation, users, items)
+        if exclude is not None:
+            exclude = over_both("exclude", exclude, users, items)
+        return self._train(data, validation, exclude, start)
 
     def partial_fit(self, X: Any, y: None = None, *, duplicates: Duplicates = "error") -> Self:
-        """Go on with more data, new users and items included.
+        """Continue training with more data, new users and items included.
 
-        The entries are added to those fitted before and training goes on from where it stood, so
-        the result is near that of a new fit to all of them, often in fewer passes.
+        The entries are added to those fitted before and training continues from the current
+        posterior. The result is near that of a new fit to all entries, often in fewer passes. Pairs
+        excluded by ``fit`` stay excluded, even if ``X`` has entries for them.
 
         Parameters
         ----------
         X : Interactions or matrix
-            More entries. Interactions may bring new ids; a matrix has new users as its rows.
+            More entries. Interactions may bring new ids; the rows of a matrix are new users.
         y
             Ignored.
         duplicates : {"error", "sum", "mean", "last"}
-            What to do with a pair that was observed before.
+            How to combine the values of a pair that was observed before.
         """
-        if not hasattr(self, "posteriors_"):
+        if not self.__sklearn_is_fitted__():
             return self.fit(X)
-        data = self._joined(X, duplicates)
-        return self._train(
-            data, self._plan(), Start(self._grown(data), self.value_model_, self.tempering_)
-        )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "posteriors_"):
-            raise _NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit first.")
+        start = extend(self.model_, X, duplicates)
+        assert start.data is not None
+        return self._train(start.data, None, start.excluded, start)
 
     def _train(
-        self,
-        data: Interactions,
-        plan: FitPlan,
-        start: Start | None,
-        validation: Any = None,
-        exclude: Any = None,
-    ) -> Self:
+        self, data: Interactions, validation: Csr | None, exclude: Csr | None,
+        start: FittedModel | None,
+    ) -> Self:  # fmt: skip
         self._check_support(data)
-        fitted = fit_all(
-            data.matrix,
-            plan,
-            validation=None if validation is None else as_interactions(validation).matrix,
-            exclude=None if exclude is None else as_interactions(exclude).matrix,
-            start=start,
-        )
-        self._set_fitted(
-            data, fitted.posteriors, fitted.value_model, fitted.priors, fitted.history,
-            fitted.interrupted, fitted.tempering,
-        )  # fmt: skip
+        model = fit_model(data, self._plan(), validation=validation, exclude=exclude, start=start)
+        self.model_ = replace(model, settings=self.get_params(deep=False))
         return self
 
     def _check_support(self, data: Interactions) -> None:
-        """Name the first pair whose value the chosen element cannot give."""
+        """Raise an error that names the first pair whose value the given element cannot have."""
         element = self.element
         if not isinstance(element, str | Element) or element == "auto":
             return
         kind = get(element) if isinstance(element, str) else type(element)
         inside = kind.support.contains(data.values.astype(np.float64, copy=False))
         if not inside.all():
-            place = int(np.argmin(inside))
-            pair = name_pair(data.matrix, place, data.users, data.items)
+            position = int(np.argmin(inside))
+            pair = name_pair(data.matrix, position, data.users, data.items)
             raise SupportError(
                 f"{pair} does not fit: {kind.__name__} takes {kind.support.description}, and it "
-                f"has the value {data.values[place]:g}. Choose an element whose support fits, or "
-                "remove or transform such values."
+                f"has the value {data.values[position]:g}. Choose an element whose support fits, "
+                "or remove or transform such values."
             )
 
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Save the fitted model to a folder: factors, ids, data, element and history.
-
-        The folder holds tensors (safetensors), ids (Parquet) and a manifest (JSON), all with
-        checksums. It is written so that a crash leaves the old model or the new one, whole.
-        """
-        self._check_fitted()
-        persist.save(self, as_path("path", path), overwrite=overwrite)
+    @classmethod
+    def from_model(cls, model: FittedModel) -> Self:
+        """Return an estimator that holds a fitted model, to continue its training."""
+        try:
+            estimator = cls(**model.settings)
+        except TypeError as error:
+            raise ModelError(f"The settings of the model are not those of HCPF: {error}.") from None
+        estimator.model_ = model
+        return estimator
 
     @classmethod
     def load(cls, path: str | Path, *, check: bool = True) -> Self:
-        """Load a saved model; the factors are mapped, not read, until they are used.
+        """Load a saved model as an estimator; see ``FittedModel.load``."""
+        return cls.from_model(FittedModel.load(path, check=check))
 
-        ``check=False`` skips the checksums (not the sizes) of large files.
-        """
-        return persist.load(cls, as_path("path", path), check=check)
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
-    def write_anndata(self, adata: Any, key: str = "hcpf") -> None:
-        """Put the factors into ``adata.obsm["X_" + key]`` and ``adata.varm[key]``.
+    def __sklearn_is_fitted__(self) -> bool:
+        return "model_" in vars(self)
 
-        The names of its observations and variables must be among those fitted.
-        """
-        self._check_fitted()
-        users = self._user_index.positions(np.asarray(adata.obs_names, dtype=object))
-        items = self._item_index.positions(np.asarray(adata.var_names, dtype=object))
-        adata.obsm[f"X_{key}"] = self._factors(users=True)[users]
-        adata.varm[key] = self._factors(users=False)[items]
+    # -- what training found ------------------------------------------------------------------
+
+    @property
+    def value_model_(self) -> ValueModel:
+        """The value model with its fitted element."""
+        return _model_of(self).value_model
+
+    @property
+    def element_(self) -> Element:
+        """The element with its fitted parameters."""
+        return _model_of(self).element
+
+    @property
+    def priors_(self) -> Priors:
+        """The priors of the factors."""
+        return _model_of(self).priors
+
+    @property
+    def posterior_(self) -> Posterior:
+        """The posterior of the first (or best) fit."""
+        return _model_of(self).posteriors[0]
+
+    @property
+    def posteriors_(self) -> list[Posterior]:
+        """The posteriors of all fits whose rates are averaged."""
+        return list(_model_of(self).posteriors)
+
+    @property
+    def history_(self) -> list[Check]:
+        """Pass, seconds, ELBO and validation likelihood at every check of ``posterior_``."""
+        return list(_model_of(self).history)
+
+    @property
+    def n_iter_(self) -> int:
+        """The number of passes."""
+        return _model_of(self).n_iter
+
+    @property
+    def interrupted_(self) -> bool:
+        """Whether Ctrl-C ended training early."""
+        return _model_of(self).interrupted
+
+    @property
+    def tempering_(self) -> float:
+        """The power of the likelihood."""
+        return _model_of(self).tempering
+
+    @property
+    def interactions_(self) -> Interactions | None:
+        """The training data; None for a model saved without them."""
+        return _model_of(self).data
+
+    @property
+    def users_(self) -> IdArray:
+        """The ids of the users."""
+        return _model_of(self).users
+
+    @property
+    def items_(self) -> IdArray:
+        """The ids of the items."""
+        return _model_of(self).items
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of items."""
+        return len(_model_of(self).items)
+
+    # -- what the fitted model answers --------------------------------------------------------
+
+    rate = _delegated(FittedModel.rate)
+    predict_distribution = _delegated(FittedModel.predict_distribution)
+    predict_proba = _delegated(FittedModel.predict_proba)
+    predict = _delegated(FittedModel.predict)
+    predict_expected = _delegated(FittedModel.predict_expected)
+    element_at = _delegated(FittedModel.element_at)
+    write_predictions = _delegated(FittedModel.write_predictions)
+    recommend = _delegated(FittedModel.recommend)
+    write_recommendations = _delegated(FittedModel.write_recommendations)
+    similar_items = _delegated(FittedModel.similar_items)
+    similar_users = _delegated(FittedModel.similar_users)
+    explain = _delegated(FittedModel.explain)
+    explain_components = _delegated(FittedModel.explain_components)
+    fold_in = _delegated(FittedModel.fold_in)
+    fold_in_items = _delegated(FittedModel.fold_in_items)
+    transform = _delegated(FittedModel.transform)
+    transform_items = _delegated(FittedModel.transform_items)
+    write_anndata = _delegated(FittedModel.write_anndata)
+
+    def save(self, path: str | Path, *, overwrite: bool = False, include_data: bool = True) -> None:
+        """Save the fitted model and the estimator's parameters; see ``FittedModel.save``."""
+        model = replace(_model_of(self), settings=self.get_params(deep=False))
+        model.save(path, overwrite=overwrite, include_data=include_data)
+
+    def score(self, X: Any, y: None = None) -> float:
+        """Return the mean log-likelihood of held-out entries of new users; see FittedModel."""
+        return _model_of(self).score(X)
 
     def _plan(self) -> FitPlan:
         return FitPlan(

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hcpf._checks import generator
 from hcpf._types import FloatArray
+from hcpf.core.axis import Axis
+from hcpf.data.names import item_labels, read_names
 from hcpf.errors import InputError, MissingDependencyError
 from hcpf.evaluate import Calibration, Split
-from hcpf.report.components import components
-from hcpf.report.degrees import degrees
-from hcpf.report.models import fitted_model
-from hcpf.report.names import labels
-from hcpf.report.responses import ResponseFit
-from hcpf.report.responses import response_fit as fitted_responses
+from hcpf.evaluate.predictive_checks import ValueCheck, check_activity, check_values
+from hcpf.evaluate.protocols import explains_missing
+from hcpf.model.components import summarize_components
+from hcpf.model.resolve import fitted_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,20 +130,19 @@ def response_fit(
     >>> [ax.get_ylabel() for ax in plots.response_fit(model)]
     ['share of values', 'quantile of the data', 'share of values above']
     """
-    fit = fitted_responses(fitted_model(model), data, np.random.default_rng(random_state))
-    if not fit.varies:
-        raise InputError("response_fit: all responses are the same, so there is nothing to show.")
+    check = check_values(fitted_model(model), data, random_state)
+    if check is None:
+        raise InputError("response_fit: all values are the same, so there is nothing to compare.")
     first, second, third = _new_axes(3, axes)
-    _draw_shares(first, fit)
-    _, observed, drawn = fit.quantiles()
-    _diagonal(second, observed, drawn)
-    second.plot(drawn, observed, "o", markersize=3.5, color=_BLUE)
-    at, above, replicates = fit.tail()
-    third.fill_between(at, *np.quantile(replicates, [0.05, 0.95], axis=0), color=_BLUE, alpha=0.2)
-    third.plot(at, replicates.mean(axis=0), color=_BLUE, label="model")
-    third.plot(at, above, ".", color=_INK, label="observed")
-    third.set(yscale="log", ylim=(0.5 / len(fit.observed), 1.1))
-    if fit.log:
+    _draw_histogram(first, check)
+    _diagonal(second, check.quantiles, check.model_quantiles)
+    second.plot(check.model_quantiles, check.quantiles, "o", markersize=3.5, color=_BLUE)
+    tail = check.tail
+    third.fill_between(tail.at, tail.low, tail.high, color=_BLUE, alpha=0.2)
+    third.plot(tail.at, tail.mean, color=_BLUE, label="model")
+    third.plot(tail.at, tail.observed, ".", color=_INK, label="observed")
+    third.set(yscale="log", ylim=(0.5 / check.n_values, 1.1))
+    if check.log_scale:
         second.set(xscale="log", yscale="log")
         third.set(xscale="log")
     _finish(second, "Quantiles", "quantile of the model", "quantile of the data")
@@ -150,15 +150,12 @@ def response_fit(
     return [first, second, third]
 
 
-def _draw_shares(ax: "Axes", fit: ResponseFit) -> None:
-    edges = fit.edges()
-    observed, drawn = fit.histogram(edges)
-    middle = np.sqrt(edges[1:] * edges[:-1]) if fit.log else 0.5 * (edges[1:] + edges[:-1])
-    ax.bar(edges[:-1], observed, np.diff(edges), align="edge", color=_PALE, label="observed")
-    low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
-    ax.fill_between(middle, low, high, color=_BLUE, alpha=0.2)
-    ax.plot(middle, drawn.mean(axis=0), color=_BLUE, label="model")
-    if fit.log:
+def _draw_histogram(ax: "Axes", check: ValueCheck) -> None:
+    edges, shares, centers = check.histogram.at, check.histogram, check.bin_centers
+    ax.bar(edges[:-1], shares.observed, np.diff(edges), align="edge", color=_PALE, label="observed")
+    ax.fill_between(centers, shares.low, shares.high, color=_BLUE, alpha=0.2)
+    ax.plot(centers, shares.mean, color=_BLUE, label="model")
+    if check.log_scale:
         ax.set_xscale("log")
     _finish(ax, "Values", "value", "share of values")
 
@@ -180,7 +177,7 @@ def convergence(model: Any, ax: "Axes | None" = None) -> "Axes":
     >>> ax = plots.convergence(HCPF(2, max_iter=5, random_state=0).fit(data))
     >>> ax.figure.savefig("convergence.png")  # doctest: +SKIP
     """
-    history = fitted_model(model).history_
+    history = fitted_model(model).history
     if not history:
         raise InputError("convergence: this model has no history of its fit.")
     (axes,) = _new_axes(1, ax)
@@ -210,12 +207,13 @@ def activity(model: Any, *, random_state: Any = 0, axes: Any = None) -> "list[Ax
     'number of items, at least'
     """
     fitted = fitted_model(model)
-    if fitted.train_on == "observed":
+    if not explains_missing(fitted):
         raise InputError("activity: a model of observed entries only does not say which are.")
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     both = _new_axes(2, axes)
-    for ax, rows, columns in zip(both, ("users", "items"), ("items", "users"), strict=True):
-        at, observed, drawn = degrees(fitted, rows, rng).at_least()
+    for ax, axis in zip(both, Axis, strict=True):
+        rows, columns = axis.value, axis.other.value
+        at, observed, drawn = check_activity(fitted, axis, rng).share_with_at_least()
         ax.plot(at, np.where(drawn > 0, drawn, np.nan), color=_BLUE, label="model")
         ax.plot(at, np.where(observed > 0, observed, np.nan), ".", color=_INK, label="observed")
         ax.set(xscale="log", yscale="log")
@@ -245,12 +243,13 @@ def factors(model: Any, names: Any = None, axes: Any = None) -> "list[Axes]":
     'share of all expected pairs'
     """
     fitted = fitted_model(model)
-    known, found = labels(fitted.items_, names), components(fitted)
+    known = item_labels(fitted.items, read_names(names, fitted.items))
+    found = summarize_components(fitted)
     size = min(len(found), _SHOWN)
     first, second = _new_axes(2, axes, width=6.5, height=2.4 + 0.2 * size)
     place = np.arange(size)
     first.barh(place, found.share[:size], color=_BLUE)
-    first.set_yticks(place, _titles(found.typical, size, known), fontsize=7)
+    first.set_yticks(place, _titles(found.distinctive, size, known), fontsize=7)
     first.invert_yaxis()
     image = second.imshow(found.overlap[:size, :size], cmap="Blues", vmin=0.0, vmax=1.0)
     second.figure.colorbar(image, ax=second, shrink=0.7)
@@ -261,8 +260,8 @@ def factors(model: Any, names: Any = None, axes: Any = None) -> "list[Axes]":
     return [first, second]
 
 
-def _titles(typical: Any, size: int, known: Sequence[str]) -> list[str]:
-    names = [", ".join(known[int(i)] for i in typical(j, _NAMED)) for j in range(size)]
+def _titles(distinctive: Any, size: int, known: Sequence[str]) -> list[str]:
+    names = [", ".join(known[int(i)] for i in distinctive(j, _NAMED)) for j in range(size)]
     cut = [name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…" for name in names]
     # A dollar sign would be taken for mathematics.
     return [f"{j + 1}: {name}".replace("$", r"\$") for j, name in enumerate(cut)]

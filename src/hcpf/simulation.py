@@ -1,7 +1,6 @@
-"""Draw data from the model: factors, which pairs are observed, and their values."""
+"""Simulation of data from the model: factors, observed pairs and their values."""
 
 import logging
-import operator
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hcpf._checks import flag, generator, whole
 from hcpf._draw import draw_entries, draw_factors, pair_rates, solve_scale
 from hcpf._progress import progress_bar
 from hcpf._types import ArrayLike, FloatArray, IntArray
-from hcpf.data.canonical import check_cells
+from hcpf.data.canonical import check_n_pairs
 from hcpf.data.interactions import Interactions
 from hcpf.data.paper import paper_dataset
 from hcpf.elements.base import Element
@@ -24,7 +24,7 @@ _logger = logging.getLogger("hcpf")
 
 _DEFAULT_SIZE = 1_000
 _DEFAULT_DENSITY = 0.01
-_LONG = 5_000_000  # expected events from which a bar is shown without being asked for
+_MIN_PROGRESS_EVENTS = 5_000_000  # expected; fewer are drawn too fast for a progress bar
 
 RandomState = int | Sequence[int] | np.random.SeedSequence | np.random.Generator | None
 
@@ -36,7 +36,7 @@ class Simulation:
     Attributes
     ----------
     interactions : Interactions
-        The observed entries, with float64 values and the ids 0, 1, 2, ... on both sides.
+        The observed entries, with float64 values and the ids 0, 1, 2, ... on both axes.
     user_factors, item_factors : ndarray
         :math:`s` (n_users, K) and :math:`v` (n_items, K).
     user_activity, item_activity : ndarray
@@ -82,6 +82,7 @@ def simulate(
     *,
     n_components: int = 10,
     element: Element | None = None,
+    hurdle: bool = False,
     density: float | Literal["auto"] | None = "auto",
     like: str | None = None,
     scale: float = 1.0,
@@ -115,8 +116,10 @@ def simulate(
     n_components : int
         The number of factors K.
     element : Element, optional
-        The distribution that values are sums of (or, with ``once=True``, are), complete and with
-        single numbers as parameters; by default that of ``like``, or Gamma(2, 1).
+        The distribution of one element, complete and with single numbers as parameters; by
+        default that of ``like``, or Gamma(2, 1).
+    hurdle : bool
+        Whether a value is a single element instead of a sum of :math:`n_{ui}` elements.
     density : float, "auto" or None
         The expected share of observed pairs, strictly between 0 and 1; "auto" is that of
         ``like``, or 0.01. Both activity means are divided by the same factor, found for the
@@ -153,7 +156,7 @@ def simulate(
     """
     began = time.perf_counter()
     plan = _make_plan(n_users, n_items, density, element, like, scale)
-    size_k = _check_size("n_components", n_components)
+    size_k, hurdle = whole("n_components", n_components), flag("hurdle", hurdle)
     given = {
         "user_shape": user_shape,
         "user_activity_shape": user_activity_shape,
@@ -163,25 +166,24 @@ def simulate(
         "item_activity_mean": item_activity_mean,
     }
     priors = {name: _check_number(name, value, POSITIVE) for name, value in given.items()}
-    rng = _generator(random_state)
+    rng = generator(random_state)
     r, s = draw_factors("user", plan.n_users, size_k, priors, rng)
     w, v = draw_factors("item", plan.n_items, size_k, priors, rng)
     if plan.density is not None:
         half = solve_scale(s, v, plan.density, rng) ** 0.5
-        for side, activity, factors in (("user", r, s), ("item", w, v)):
-            priors[f"{side}_activity_mean"] /= half
+        for axis, activity, factors in (("user", r, s), ("item", w, v)):
+            priors[f"{axis}_activity_mean"] /= half
             activity /= half
             factors *= half
     events = float(s.sum(axis=0) @ v.sum(axis=0))
-    with progress_bar(progress, "Simulating", plan.n_users, default=events > _LONG) as advance:
+    with progress_bar(
+        progress, "Simulating", plan.n_users, default=events > _MIN_PROGRESS_EVENTS
+    ) as advance:
         interactions, counts = draw_entries(
-            s, v, plan.element, rng, keep_counts=keep_counts, advance=advance
+            s, v, plan.element, rng, hurdle=hurdle, keep_counts=keep_counts, advance=advance
         )
     _logger.info("simulated %r in %.1f s", interactions, time.perf_counter() - began)
     return Simulation(interactions, s, v, r, w, plan.element, priors, counts)
-
-
-# -- what was asked for ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,7 @@ def _make_plan(
     like: str | None,
     scale: float,
 ) -> _Plan:
-    """Check the sizes, density and element, filling in what was left out."""
+    """Check the sizes, density and element; fill in defaults."""
     plan = _Plan(_DEFAULT_SIZE, _DEFAULT_SIZE, _DEFAULT_DENSITY, Gamma(2.0, 1.0))
     factor = _check_number("scale", scale, POSITIVE)
     if like is not None:
@@ -209,9 +211,9 @@ def _make_plan(
         plan = _Plan(rows, columns, model.density, model.element)
     elif factor != 1.0:
         raise InputError("scale changes the size of a data set named by like; give like as well.")
-    rows = plan.n_users if n_users is None else _check_size("n_users", n_users)
-    columns = plan.n_items if n_items is None else _check_size("n_items", n_items)
-    check_cells(rows, columns)
+    rows = plan.n_users if n_users is None else whole("n_users", n_users)
+    columns = plan.n_items if n_items is None else whole("n_items", n_items)
+    check_n_pairs(rows, columns)
     share = plan.density if isinstance(density, str) and density == "auto" else density
     return _Plan(
         rows,
@@ -219,16 +221,6 @@ def _make_plan(
         None if share is None else _check_number("density", share, UNIT_INTERVAL),
         plan.element if element is None else _check_element(element),
     )
-
-
-def _check_size(name: str, value: Any) -> int:
-    try:
-        size = operator.index(value)
-    except TypeError:
-        size = 0
-    if size < 1 or isinstance(value, bool):
-        raise ParameterError(f"simulate: {name} must be a whole number, 1 or more, got {value!r}.")
-    return size
 
 
 def _check_number(name: str, value: Any, domain: Domain) -> float:
@@ -249,10 +241,6 @@ def _check_element(element: Any) -> Element:
         )
     if any(np.ndim(value) for value in element.parameters.values()):
         raise ParameterError(f"simulate takes single numbers as parameters, got {element!r}.")
-    if element.per is not None:
-        raise ParameterError(
-            f"simulate draws one theta for all, but {element!r} varies: leave per out."
-        )
     return element
 
 
@@ -261,12 +249,3 @@ def _check_index(name: str, index: ArrayLike, size: int) -> IntArray:
     if array.dtype.kind not in "iu" or np.any((array < 0) | (array >= size)):
         raise InputError(f"rate: {name} must be whole numbers from 0 to {size - 1}.")
     return array
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"random_state must be an int, a Generator or None, got {random_state!r}: {error}."
-        ) from None

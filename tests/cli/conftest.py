@@ -20,6 +20,18 @@ def run():
     return partial(CliRunner().invoke, main)
 
 
+@pytest.fixture(scope="session")
+def invoke():
+    """Run a command that must succeed."""
+
+    def go(*arguments):
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        assert result.exit_code == 0, (arguments, result.output, result.exception)
+        return result
+
+    return go
+
+
 @pytest.fixture
 def run_json(run):
     """Run a command with --json; stdout must be JSON and nothing else."""
@@ -81,7 +93,7 @@ def sales(folder):
 
 @pytest.fixture(scope="session")
 def varied(folder):
-    """Money, and what one purchase is worth differs from product to product."""
+    """Money; the mean of a purchase differs between products."""
     data = simulate(80, 30, density=0.3, element=Gamma(4, 0.1), random_state=3).interactions
     matrix = data.matrix.copy()
     matrix.data *= np.exp(np.random.default_rng(0).normal(0.0, 1.0, size=30))[matrix.indices]
@@ -90,7 +102,7 @@ def varied(folder):
 
 @pytest.fixture(scope="session")
 def counts(folder):
-    """Whole numbers from 1, as HPF takes them."""
+    """Integers from 1, as HPF takes them."""
     drawn = simulate(60, 40, density=0.25, element=Poisson(2.0), random_state=2).interactions
     matrix = drawn.matrix.copy()
     matrix.data = np.maximum(matrix.data, 1.0)
@@ -105,5 +117,5 @@ def model(folder, sales):
 
     data = Interactions.read(sales, user="customer", item="product", response="spend")
     path = folder / "model"
-    HCPF(3, element="gamma", max_iter=5, n_threads=1, random_state=0).fit(data).save(path)
+    HCPF(3, element="gamma", n_fits=1, max_iter=5, n_threads=1, random_state=0).fit(data).save(path)
     return path

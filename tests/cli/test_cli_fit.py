@@ -118,7 +118,7 @@ def test_wrong_options(fails, sales, tmp_path, options, message):
     [
         ("missing.csv", None, "there is no such file"),
         ("a.xlsx", "x", "the ending is none of"),
-        ("empty.csv", "", "Empty"),
+        ("empty.csv", "", "the file is empty"),
         ("text.csv", "user,item,rating\nann,tea,high\n", "the response 'high' is not a number"),
         ("bad.parquet", "no parquet", "cannot be read"),
         ("bad.arrow", "no arrow", "cannot be read"),

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from pyarrow import csv, parquet
 
-from hcpf import HCPF, CompoundPoisson
+from hcpf import HCPF
 from hcpf.cli.histogram import bars, histogram
-from hcpf.cli.intervals import intervals
-from hcpf.elements import Gamma, Logarithmic
 
 
 def rows(text):
@@ -121,17 +119,6 @@ def test_ids_that_are_numbers(run_json, fails, counts, tmp_path):
     run_json("fit", path, "-o", tmp_path / "m", *quick)
     assert run_json("recommend", tmp_path / "m", "7", "-n", 1)[0]["user"] == 7
     assert "no such user" in fails("recommend", tmp_path / "m", "seven")
-
-
-@pytest.mark.parametrize("element", [Gamma(2.0, 0.05), Logarithmic(0.8)])
-def test_interpolated_intervals_are_those_solved_for(element, rng):
-    rate = rng.gamma(0.3, 0.5, size=5000) + 1e-9
-    predictive = CompoundPoisson(rate, element)
-    found = intervals(predictive)
-    some = rng.choice(len(rate), 200)
-    exact = CompoundPoisson(rate[some], element).observed.interval(0.9)
-    for mine, theirs in zip(found, exact, strict=True):
-        np.testing.assert_allclose(mine[some], theirs, rtol=1e-4)
 
 
 def test_simulate(run, run_json, fails, tmp_path):

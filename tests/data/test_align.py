@@ -34,13 +34,13 @@ def test_users_come_in_the_known_order():
 
 @pytest.mark.parametrize(("align", "what"), [(align_items, "item 'z'"), (align_users, "user 'b'")])
 def test_an_unknown_id_with_entries_is_named(align, what):
-    with pytest.raises(InputError, match=rf"{what} was not among those fitted \(1 such"):
+    with pytest.raises(InputError, match=rf"Unknown {what} \(1 unknown"):
         align(DATA, index("a", "x", "y"))
 
 
 def test_a_whole_number_is_shown_plainly():
     data = Interactions.from_arrays([1, 7], [1, 1])
-    with pytest.raises(InputError, match="The user 7 was not"):
+    with pytest.raises(InputError, match="Unknown user 7 "):
         align_users(data, index(1))
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hcpf.data.ids import IdIndex, as_ids, join, whole_numbers_if_exact
+from hcpf.data.ids import IdIndex, as_ids, integers_if_exact, join
 from hcpf.errors import InputError
 
 WIDE = 2**53  # from here on float64 cannot tell neighbours apart
@@ -177,7 +177,7 @@ def test_join_of_negative_and_huge_ids_is_refused():
     ],
 )
 def test_whole_numbers(text, ids):
-    found = whole_numbers_if_exact(text)
+    found = integers_if_exact(text)
     assert found.tolist() == ids
     assert found.dtype.kind in "iu"
 
@@ -186,16 +186,16 @@ def test_whole_numbers(text, ids):
     "text", ["007", "-0", "+1", " 1", "1 ", "1_000", "1.0", "1e3", "٣", "１", "", "x", "9" * 5000]
 )
 def test_text_that_numbers_would_change_stays_text(text):
-    assert whole_numbers_if_exact(["5", text]).tolist() == ["5", text]
+    assert integers_if_exact(["5", text]).tolist() == ["5", text]
 
 
 @pytest.mark.parametrize("text", [str(2**64), str(-(2**63) - 1)])
 def test_numbers_beyond_64_bits_stay_text(text):
-    assert whole_numbers_if_exact([text]).tolist() == [text]
+    assert integers_if_exact([text]).tolist() == [text]
 
 
 def test_negative_and_huge_numbers_together_stay_text():
-    assert whole_numbers_if_exact(["-1", str(2**63)]).tolist() == ["-1", str(2**63)]
+    assert integers_if_exact(["-1", str(2**63)]).tolist() == ["-1", str(2**63)]
 
 
 @pytest.mark.parametrize(

@@ -112,8 +112,8 @@ def test_a_file_whose_name_looks_like_a_glob(tmp_path):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(readers, "_BLOCK", 64)
-    monkeypatch.setattr(readers, "_ROWS", 3)
+    monkeypatch.setattr(readers, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(readers, "_BATCH_ROWS", 3)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet", ".arrow"])
@@ -143,10 +143,10 @@ def test_a_quoted_line_break_may_fall_on_the_end_of_a_block(read, small_blocks):
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["", "BOM"])
-def test_delimiters_are_guessed_with_any_line_end_and_mark(read, delimiter, end, mark):
-    assert_holds(read(mark + csv_bytes(ROWS, delimiter, end=end)), EXPECTED)
+def test_delimiters_are_guessed_with_any_line_end_and_mark(read, delimiter):
+    for end in ("\n", "\r\n", "\r"):
+        for mark in (b"", b"\xef\xbb\xbf"):
+            assert_holds(read(mark + csv_bytes(ROWS, delimiter, end=end)), EXPECTED)
 
 
 def test_delimiters_within_quotes_do_not_count(read):

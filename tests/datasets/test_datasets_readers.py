@@ -50,43 +50,32 @@ def test_every_reader_has_a_format():
     assert set(READERS) == set(datasets.__all__) - others
 
 
-@pytest.mark.parametrize("one", FORMATS, ids=str)
-def test_published_format(one, tmp_path):
-    found = entries(read(one, one.write(tmp_path)))
-    assert {entry[:2] for entry in found} == {entry[:2] for entry in one.entries}
-    values = {entry[:2]: entry[2] for entry in found}
-    for user, item, value in one.entries:
-        assert values[user, item] == pytest.approx(value, rel=1e-15)
+NOT_FOUND_BY_NAME = ("trainPosts", "user_action", "gifts")
 
 
 @pytest.mark.parametrize("one", FORMATS, ids=str)
-def test_packed_with_gzip(one, tmp_path):
-    path = tmp_path / f"{one.name}.gz"
-    path.write_bytes(gzip.compress(one.text.encode(one.encoding)))
-    assert entries(read(one, path)) == entries(read(one, one.write(tmp_path)))
+def test_published_format_plain_packed_and_in_archives(one, tmp_path):
+    folder = tmp_path / "folder" / "inner"
+    folder.mkdir(parents=True)
+    expected = entries(read(one, one.write(folder)))
+    values = {entry[:2]: entry[2] for entry in one.entries}
+    assert {entry[:2]: entry[2] for entry in expected} == pytest.approx(values, rel=1e-15)
 
-
-FOUND_BY_NAME = [
-    one for one in FORMATS if not one.name.startswith(("trainPosts", "user_action", "gifts"))
-]
-
-
-@pytest.mark.parametrize("one", FOUND_BY_NAME, ids=str)
-def test_found_in_zip_and_folder(one, tmp_path):
     content = one.text.encode(one.encoding)
+    packed = tmp_path / f"{one.name}.gz"
+    packed.write_bytes(gzip.compress(content))
+    assert entries(read(one, packed)) == expected
+    if one.name.startswith(NOT_FOUND_BY_NAME):
+        return
+    (folder / "readme.html").write_text("read me")
+    assert entries(read(one, str(tmp_path / "folder"))) == expected
     path = zipped(
         tmp_path / "published.ZIP",
         (f"set/{one.name}", content),
         ("set/README.txt", b"read me"),
         (f"__MACOSX/set/._{one.name}", b"\0"),
     )
-    folder = tmp_path / "folder" / "inner"
-    folder.mkdir(parents=True)
-    (folder / "readme.html").write_text("read me")
-    plain = one.write(folder)
-    expected = entries(read(one, plain))
     assert entries(read(one, path)) == expected
-    assert entries(read(one, str(tmp_path / "folder"))) == expected
 
 
 def test_netflix_archives_within_archives(tmp_path):
@@ -99,7 +88,7 @@ def test_netflix_archives_within_archives(tmp_path):
 
 
 def test_netflix_chunks_do_not_matter(tmp_path, monkeypatch, rng):
-    from hcpf.datasets import ratings_by_film
+    from hcpf.datasets import records
 
     drawn = {(int(u), int(f)): int(r) for u, f, r in rng.integers(1, 6, (60, 3))}
     text = ""
@@ -111,7 +100,7 @@ def test_netflix_chunks_do_not_matter(tmp_path, monkeypatch, rng):
     expected = {(u, f, r) for (u, f), r in drawn.items()}
     assert len(expected) > 15
     for size in (1, 7, 64, 1 << 20):
-        monkeypatch.setattr(ratings_by_film, "_CHUNK", size)
+        monkeypatch.setattr(records, "_CHUNK_BYTES", size)
         assert entries(datasets.netflix(path)) == expected
 
 
@@ -136,7 +125,7 @@ def test_merck_batches_do_not_matter(tmp_path, monkeypatch, rng):
     rows = [f"M_{i},1.0," + ",".join(map(str, row)) for i, row in enumerate(counts)]
     path = tmp_path / "ACT1_training.csv"
     path.write_text("\n".join(["MOLECULE,Act," + ",".join(names), *rows]))
-    monkeypatch.setattr(wide, "_BLOCK", 512)
+    monkeypatch.setattr(wide, "_BLOCK_BYTES", 512)
     data = datasets.merck(path)
     assert data.users.tolist() == [f"M_{i}" for i in range(300)]
     np.testing.assert_array_equal(data.matrix.toarray(), counts)
@@ -145,7 +134,7 @@ def test_merck_batches_do_not_matter(tmp_path, monkeypatch, rng):
 def test_line_ends_within_text_where_a_block_ends(tmp_path, monkeypatch):
     from hcpf.datasets import tables
 
-    monkeypatch.setattr(tables, "_BLOCK", 200)
+    monkeypatch.setattr(tables, "_BLOCK_BYTES", 200)
     rows = [
         f'd{j},p{j},a{j},,1.0,{j + 1}.0,"one,\ntwo,\n{"three," * (j % 20)}"\n' for j in range(99)
     ]

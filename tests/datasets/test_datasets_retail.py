@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from datasets import make_retail
 from hcpf import datasets
-from hcpf.datasets import _make_retail
 
 
 @pytest.mark.parametrize("response", ["spend", "quantity", "invoices"])
@@ -79,7 +79,7 @@ def test_the_script_leaves_out_and_adds_up(tmp_path):
     names = ["InvoiceNo", "StockCode", "Description", "Quantity", "UnitPrice", "CustomerID"]
     source = tmp_path / "lines.parquet"
     pq.write_table(pa.table(dict(zip(names, zip(*LINES, strict=True), strict=True))), source)
-    _make_retail.main(source, tmp_path)
+    make_retail.main(source, tmp_path)
     assert pq.read_table(tmp_path / "retail.parquet").to_pylist() == [
         {"customer": 12, "product": "85123A", "pence": 1020, "quantity": 4, "invoices": 2},
         {"customer": 13, "product": "22423", "pence": 40, "quantity": 4, "invoices": 1},
@@ -91,7 +91,7 @@ def test_the_script_leaves_out_and_adds_up(tmp_path):
 
 
 def test_bundled_files_are_what_the_script_makes(shared_data, tmp_path):
-    _make_retail.main(shared_data / "online_retail_raw" / "online_retail_raw.parquet", tmp_path)
+    make_retail.main(shared_data / "online_retail_raw" / "online_retail_raw.parquet", tmp_path)
     folder = importlib.resources.files("hcpf.datasets")
     for name in ("retail.parquet", "retail_products.parquet"):
         with (folder / name).open("rb") as bundled:

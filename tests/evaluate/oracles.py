@@ -24,7 +24,7 @@ class Oracle:
     def rate(self, users, items):
         return np.asarray(self.rates)[users, items]
 
-    def predictive(self, users, items):
+    def predict_distribution(self, users, items):
         return CompoundPoisson(self.rate(users, items), self.element_)
 
     def recommend(self, users, n=10, *, by="probability"):
@@ -43,19 +43,19 @@ def world(train, test, missing=(), share=0.2, n_missing=0):
     test, missing = np.array(test, float).reshape(-1, 3), np.array(missing, int).reshape(-1, 2)
     data = Interactions.from_matrix(np.asarray(train, float))
 
-    def pairs(observed, absent, share):
+    def pairs(observed, absent, n_missing):
         return HeldOutPairs(
             users=observed[:, 0].astype(np.int64),
             items=observed[:, 1].astype(np.int64),
             values=observed[:, 2],
             missing_users=absent[:, 0],
             missing_items=absent[:, 1],
-            share=share,
+            missing_weight=n_missing / max(len(absent), 1),
         )
 
-    nothing = pairs(test[:0], missing[:0], 0.0)
+    nothing = pairs(test[:0], missing[:0], 0)
     marks = Interactions.from_matrix(np.zeros(data.shape)).matrix
-    return Split(data, pairs(test, missing, share), nothing, marks, n_missing)
+    return Split(data, pairs(test, missing, share * n_missing), nothing, marks, n_missing)
 
 
 def plain_ranking(lists, relevant, k):

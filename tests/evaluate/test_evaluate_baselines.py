@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from hcpf import HCPF, Interactions, ObservedCompoundPoisson, simulate
+from hcpf import HCPF, Interactions, simulate
 from hcpf.elements import Binomial, Degenerate, Gamma, Normal, ZeroTruncatedPoisson
 from hcpf.errors import InputError, NotFittedError
 from hcpf.evaluate import HPF, BinaryHPF, GlobalElement, PerItemElement, Popularity, scores, split
-from hcpf.evaluate.independent import Independent, OneElement
 
 QUICK = {"max_iter": 5, "n_threads": 1, "random_state": 0, "progress": False}
 
@@ -25,7 +24,7 @@ def test_without_smoothing_rates_are_products_of_the_margins():
     wanted = np.outer([2, 1, 2], [2, 2, 1]) / 5
     np.testing.assert_allclose(all_rates(model, (3, 3)), wanted)
     np.testing.assert_allclose(
-        model.predictive([0, 1], [2, 0]).prob_observed, 1 - np.exp([-2 / 5, -2 / 5])
+        model.predict_distribution([0, 1], [2, 0]).prob_observed, 1 - np.exp([-2 / 5, -2 / 5])
     )
 
 
@@ -66,7 +65,7 @@ def test_popularity_is_scored_like_a_model():
 def test_means_by_item_are_shrunk_to_the_overall_mean():
     values = np.array([[2.0, 8.0, 0.0], [4.0, 0.0, 0.0], [6.0, 0.0, 0.0]])
     model = PerItemElement(Gamma(), smoothing=2.0).fit(values)
-    means = model.predictive(0, [0, 1, 2]).mean_observed
+    means = model.predict_distribution(0, [0, 1, 2]).mean_observed
     assert means.tolist() == pytest.approx([(10 + 12) / 5, (10 + 8) / 3, 5.0])
 
 
@@ -80,7 +79,7 @@ def test_the_dispersion_within_items_is_found(make, spread, rng):
     values = make(means).sample(np.ones((60, 1500)), rng)
     model = PerItemElement(type(make(1.0))()).fit(sparse.csr_array(values))
     assert float(model.item_elements_.parameters[spread]) == pytest.approx(5.0, rel=0.06)
-    found = model.predictive(0, np.arange(1500)).mean_observed
+    found = model.predict_distribution(0, np.arange(1500)).mean_observed
     np.testing.assert_allclose(found, (values.sum(axis=0) + values.mean()) / 61, rtol=1e-3)
 
 
@@ -108,28 +107,12 @@ def test_hpf_is_the_model_with_the_degenerate_element():
 def test_binary_hpf_takes_values_from_one_element():
     data = simulate(80, 60, density=0.2, element=Gamma(2, 0.5), random_state=0).interactions
     model = BinaryHPF(4, element="gamma", **QUICK).fit(data)
-    plain = HCPF(4, train_on="binary", **QUICK).fit(data)
-    found = model.predictive([1, 2], [3, 4])
+    plain = HCPF(4, element="presence", **QUICK).fit(data)
+    found = model.predict_distribution([1, 2], [3, 4])
     np.testing.assert_allclose(found.prob_observed, plain.predict_proba([1, 2], [3, 4]))
     assert model.element_ == Gamma.estimate(data.values)
     np.testing.assert_allclose(found.observed.mean, model.element_.mean)
     assert repr(model) == "BinaryHPF(4)"
-
-
-@pytest.mark.parametrize("element", [Gamma(2, 0.5), ZeroTruncatedPoisson(2.0)], ids=repr)
-def test_one_element_is_the_limit_of_the_compound(element):
-    one = OneElement(np.zeros(3), element)
-    limit = ObservedCompoundPoisson(np.zeros(3), element)
-    y = np.array([1.0, 2.0, 5.0])
-    np.testing.assert_allclose(one.log_density(y), limit.log_density(y))
-    np.testing.assert_allclose(one.cdf(y), limit.cdf(y), rtol=1e-9)
-    np.testing.assert_allclose(one.quantile(0.7), limit.quantile(0.7), rtol=1e-6)
-    np.testing.assert_allclose(one.mean, limit.mean)
-    pair = Independent(np.full(3, 0.2), element)
-    np.testing.assert_allclose(
-        pair.log_density(y), np.log(1 - np.exp(-0.2)) + element.log_density(y)
-    )
-    np.testing.assert_allclose(pair.mean, (1 - np.exp(-0.2)) * element.mean)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +136,5 @@ def test_bad_input_is_refused():
         model.rate(7, 0)
     with pytest.raises(InputError, match="by must be"):
         model.recommend([0], by="response")
-    with pytest.raises(InputError, match="at least one user"):
-        model.recommend([])
     with pytest.raises(InputError, match="all are excluded"):
         Popularity().fit(np.eye(3), exclude=np.eye(3))

@@ -94,7 +94,7 @@ def test_the_model_that_drew_the_data_is_calibrated(element):
 def test_coverage_is_that_of_the_intervals(element):
     model, parts = drawn(element, shape=(40, 30))
     found = calibration(model, parts)
-    observed = model.predictive(parts.test.users, parts.test.items).observed
+    observed = model.predict_distribution(parts.test.users, parts.test.items).observed
     for level, score in found.coverage.items():
         low, high = observed.interval(level)
         inside = (low <= parts.test.values) & (parts.test.values <= high)
@@ -129,7 +129,7 @@ def test_the_transform_by_hand():
     found = calibration(Oracle(np.ones((1, 3)), Degenerate()), parts, random_state=5)
     chance = np.exp(-1) / (1 - np.exp(-1))
     assert found.pit[0] == pytest.approx(chance * np.random.default_rng(5).random())
-    assert found.pit_histogram(4).sum() == pytest.approx(4.0)
+    assert found.pit_histogram.sum() == pytest.approx(20.0)
 
 
 def test_the_distance_from_uniform_is_kolmogorovs():
@@ -141,7 +141,7 @@ def test_the_distance_from_uniform_is_kolmogorovs():
 def test_a_model_of_observed_entries_has_no_curve_but_coverage():
     model, parts = drawn(Gamma(2, 0.5))
     model.train_on = "observed"
-    found = calibration(model, parts, levels=(0.5, 0.9), most=50)
+    found = calibration(model, parts, levels=(0.5, 0.9), max_values=50)
     assert found.reliability is found.expected_error is None
     assert len(found.pit) == 50
     assert list(found.as_dict()) == [
@@ -159,7 +159,7 @@ def test_text_shows_the_curve():
 
 @pytest.mark.parametrize(
     "bad", [{"bins": 0}, {"bins": [0.0, 0.0, 1.0]}, {"bins": [0.9, 1.0]}, {"levels": [1.0]},
-            {"population": "all"}, {"most": 0}],
+            {"population": "all"}, {"max_values": 0}],
 )  # fmt: skip
 def test_bad_arguments_are_refused(bad):
     model, parts = drawn(Gamma(2, 0.5), shape=(30, 20))

@@ -1,6 +1,7 @@
 """Comparisons, the choice of K, its figure, and real data."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hcpf.errors import InputError, MissingDependencyError
 from hcpf.evaluate import (
     BinaryHPF,
     Candidate,
+    Comparison,
     ComponentPath,
     GlobalElement,
     PerItemElement,
@@ -19,14 +21,18 @@ from hcpf.evaluate import (
     calibration,
     choose_components,
     compare,
+    fit_and_score,
     leave_out,
+    log_likelihood_gain,
     plot,
     ranking,
     scores,
     split,
 )
+from hcpf.evaluate.scoring import pair_scores
+from hcpf.training import selection
 
-QUICK = {"max_iter": 8, "n_threads": 1, "progress": False}
+QUICK = {"element": "gamma", "n_fits": 1, "max_iter": 8, "n_threads": 1, "progress": False}
 
 
 @pytest.fixture(scope="module")
@@ -51,38 +57,75 @@ def test_rows_are_what_each_measure_gives(parts, table):
     assert table["popular"].seconds > 0
     assert table["hcpf"].seconds is None
     assert table["one"].ranking is None
-    assert [row.model for row in table.rows] == ["hcpf", "popular", "one"]
+    assert [row.name for row in table.rows] == ["hcpf", "popular", "one"]
 
 
-@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
-def test_tables_become_frames(table, backend):
-    frame = table.to_frame(backend)
-    names = frame.column_names if backend == "pyarrow" else list(frame.columns)
-    assert names[:3] == ["model", "log_likelihood", "log_likelihood_error"]
-    assert names[-1] == "seconds"
-    assert {"ndcg", "recall", "hit_rate_error"} < set(names)
-    assert len(frame) == 3
-
-
-def test_tables_print_without_errors_and_none_as_a_dash(table):
+def test_a_comparison_becomes_a_frame_and_text(table):
+    frame = table.to_frame()
+    assert list(frame.columns)[:3] == ["model", "log_likelihood", "log_likelihood_error"]
+    assert list(frame.columns)[-1] == "seconds"
+    assert {"ndcg", "recall", "hit_rate_error"} < set(frame.columns)
     lines = repr(table).splitlines()
     assert len(lines) == 4
     assert "_error" not in lines[0]
-    assert lines[3].split()[:3] == ["one", "-", "-"]
+    assert lines[3].split()[:3] == ["one", "–", "–"]
 
 
-def test_bad_comparisons_are_refused(parts, table, monkeypatch):
+def test_a_comparison_of_nothing_is_refused(parts):
     with pytest.raises(InputError, match="at least one model"):
         compare({}, parts)
-    with pytest.raises(InputError, match="backend"):
-        table.to_frame("excel")
 
-    def absent(*_, **__):
-        raise ModuleNotFoundError("No module named 'polars'")
 
-    monkeypatch.setattr("narwhals.from_dict", absent)
-    with pytest.raises(MissingDependencyError, match="polars"):
-        table.to_frame("polars")
+def test_the_gain_is_the_difference_with_a_paired_standard_error(table):
+    first, second = table["hcpf"], table["popular"]
+    gain = log_likelihood_gain(first, second)
+    scores = first.score("log_likelihood"), second.score("log_likelihood")
+    assert gain.value == pytest.approx(scores[0].value - scores[1].value)
+    assert 0 < gain.error < np.hypot(scores[0].error, scores[1].error)
+    assert log_likelihood_gain(first, first) == Score(0.0, 0.0)
+    per_entry = [row.pairs.per_entry for row in (first, second)]
+    n_pairs = len(first.pairs.rate) + first.pairs.missing_weight * len(first.pairs.missing)
+    assert per_entry[0] - per_entry[1] == pytest.approx(
+        gain.value / 1000 * n_pairs / len(first.pairs.rate)
+    )
+
+
+def test_masses_of_integers_are_probabilities(parts):
+    model = GlobalElement(Gamma()).fit(parts.train)
+    masses = pair_scores(model, parts, as_mass=True)
+    y = parts.test.values
+    wanted = model.element_.cdf(y + 0.5) - model.element_.cdf(y - 0.5)
+    np.testing.assert_allclose(np.exp(masses.conditional), wanted, rtol=1e-9)
+
+
+def test_a_model_that_fails_is_a_result_where_that_is_asked_for(parts):
+    broken = HCPF(2, element=Gamma(2.0, 0.5), vary_by="user", hurdle=True, train_on="observed")
+    assert "hurdle" in fit_and_score("x", broken, parts, keep_errors=True).error
+    with pytest.raises(InputError, match="hurdle"):
+        fit_and_score("x", broken, parts)
+
+
+@pytest.mark.parametrize(
+    ("gain", "pooled", "hurdle", "wins"),
+    [
+        (0.006, True, False, True),
+        (0.004, True, False, False),
+        (0.006, False, True, True),
+        (0.004, False, True, False),
+        (1e-9, False, False, True),
+    ],
+)
+def test_the_simpler_model_is_chosen_unless_the_gain_is_large_enough(gain, pooled, hurdle, wins):
+    simple = selection.Candidate("simple", -3.0)
+    other = selection.Candidate("other", -3.0 + gain, pooled=pooled, hurdle=hurdle)
+    assert selection.select([simple, other]) == ("other" if wins else "simple")
+
+
+def test_the_best_of_a_comparison_follows_the_same_rule(table):
+    worse = table["popular"]
+    row = replace(table["hcpf"], name="pooled", vary_by="item")
+    assert Comparison([worse, row]).best is row
+    assert Comparison([worse, replace(worse, name="pooled", vary_by="item")]).best is worse
 
 
 def path_of(*tried):
@@ -90,7 +133,7 @@ def path_of(*tried):
 
 
 @pytest.mark.parametrize(
-    ("tried", "likeliest", "best"),
+    ("tried", "most_likely", "best"),
     [
         (((10, -5.0, 0.1), (20, -4.0, 0.1), (50, -3.9, 0.2)), 50, 20),
         (((10, -5.0, 0.1), (20, -4.0, 0.1), (50, -3.9, 0.05)), 50, 50),
@@ -99,9 +142,9 @@ def path_of(*tried):
         (((10, -3.0, float("nan")),), 10, 10),
     ],
 )
-def test_the_one_standard_error_rule(tried, likeliest, best):
+def test_the_one_standard_error_rule(tried, most_likely, best):
     path = path_of(*tried)
-    assert (path.likeliest, path.best) == (likeliest, best)
+    assert (path.most_likely, path.best) == (most_likely, best)
 
 
 def test_the_path_is_that_of_fits_made_by_hand(parts):
@@ -110,15 +153,15 @@ def test_the_path_is_that_of_fits_made_by_hand(parts):
     model = HCPF(3, random_state=0, **QUICK).fit(parts.train, exclude=parts.exclude)
     wanted = scores(model, parts, on=parts.validation).log_likelihood
     assert path.candidates[1].log_likelihood == wanted
-    assert path.likeliest == 3
+    assert path.most_likely == 3
     assert list(path.to_frame().columns) == [
         "n_components", "log_likelihood", "log_likelihood_error", "seconds",
     ]  # fmt: skip
-    assert repr(path).endswith(f"best {path.best}, likeliest 3")
+    assert repr(path).endswith(f"best {path.best}, most likely 3")
 
 
 def test_data_are_split_where_no_split_is_given(parts):
-    path = choose_components(parts.train, (2,), validation=0.2, element="gamma", **QUICK)
+    path = choose_components(parts.train, (2,), validation=0.2, **QUICK)
     assert path.best == 2
     observed = choose_components(parts.train, (2,), train_on="observed", **QUICK)
     assert np.isfinite(observed.candidates[0].log_likelihood.value)

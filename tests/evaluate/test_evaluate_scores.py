@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from evaluate.oracles import Oracle, world
 from hcpf import simulate
-from hcpf.elements import Degenerate, Gamma, ZeroTruncatedPoisson
+from hcpf.elements import Degenerate, Gamma, Presence, ZeroTruncatedPoisson
 from hcpf.errors import SupportError
 from hcpf.evaluate import GlobalElement, Score, auc, scores, split
 from hcpf.evaluate.score import mean_score
@@ -49,9 +49,9 @@ def test_a_model_of_observed_entries_has_no_sparsity_scores():
     assert "auc                     does not apply" in repr(found)
 
 
-def test_a_binary_model_is_scored_on_ones():
+def test_a_model_of_presence_is_scored_on_ones():
     parts = world(np.eye(2, 3), [(0, 0, 4.5), (1, 1, 1)], [(0, 2)], n_missing=4)
-    found = scores(Oracle(RATES, Degenerate(), train_on="binary"), parts)
+    found = scores(Oracle(RATES, Presence()), parts)
     assert found.nonmissing.value == pytest.approx(np.mean([-0.5 + log(0.5), -0.3 + log(0.3)]))
 
 

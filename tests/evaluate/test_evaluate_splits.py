@@ -79,7 +79,8 @@ def test_leave_out_takes_n_of_each_user_with_more(data, n, seed):
     check(data, parts)
     taken = np.bincount(parts.test.users, minlength=data.n_users)
     assert taken.tolist() == np.where(degree > n, n, 0).tolist()
-    assert parts.test.share == pytest.approx(len(parts.test) / data.n_observed)
+    stands_for = parts.test.missing_weight * parts.test.n_missing
+    assert stands_for == pytest.approx(parts.n_missing * len(parts.test) / data.n_observed)
 
 
 @given(matrices(), st.integers(0, 99))

@@ -8,8 +8,8 @@ from scipy import sparse
 
 import hcpf
 from hcpf import HCPF
-from hcpf.core.state import initial_state
 from hcpf.core.layout import make_problem
+from hcpf.core.state import initial_state
 from hcpf.elements import Gamma
 from hcpf.errors import ParameterError
 from hcpf.training import clusters

@@ -7,11 +7,11 @@ from scipy import sparse, special
 from cases import CASES
 from hcpf.core import count_tables as local
 from hcpf.core import kernels
-from hcpf.core.state import side_prior, state_from_posterior
 from hcpf.core.half_step import half_step
 from hcpf.core.layout import make_problem
 from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.priors import Priors
+from hcpf.core.state import side_prior, state_from_posterior
 from hcpf.elements import (
     Binomial,
     Gamma,

@@ -7,11 +7,11 @@ from scipy import sparse, special
 
 from cases import EVERYDAY
 from hcpf import HCPF
-from hcpf.core.state import state_from_posterior
-from hcpf.core.theta import ThetaPosterior
 from hcpf.core.layout import make_problem
 from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.priors import Priors
+from hcpf.core.state import state_from_posterior
+from hcpf.core.theta import ThetaPosterior
 from hcpf.elements import Degenerate
 from inference import dense
 from inference.dense_theta import Theta, Thetas

@@ -5,14 +5,47 @@ import uuid
 import numpy as np
 from scipy import sparse
 
-from hcpf import HCPF, Interactions, Priors
+from cases import EVERYDAY
+from hcpf import HCPF, FittedModel, Interactions, Priors
 from hcpf.core.posterior import FactorPosterior, Posterior
-from hcpf.elements import Poisson
-from inference.worlds import TRAINING, TRAINING_IDS, as_matrix, draw_model, quick
-
-__all__ = ["TRAINING", "TRAINING_IDS", "as_matrix", "draw_model", "quick"]
+from hcpf.core.value_model import ValueModel, ways_to_vary
+from hcpf.elements import Poisson, Presence
 
 PRIORS = Priors(0.4, 0.7, 1.3, 0.6, 1.1, 0.9)
+SHAPE = (14, 11)
+
+ELEMENTS = tuple(case.element for case in EVERYDAY)
+TRAINING = [ValueModel(e, train_on=train_on) for e in ELEMENTS for train_on in ("full", "observed")]
+TRAINING += [ValueModel(Presence())]
+VARYING = [ValueModel(e, vary_by=way) for e in ELEMENTS for way in ways_to_vary(type(e))]
+
+
+def name_of(value_model):
+    """The id of a parametrized test."""
+    return f"{value_model.description}, {value_model.train_on}"
+
+
+def settings_of(value_model):
+    """The parameters of HCPF that say the same as a value model."""
+    names = ("element", "vary_by", "hurdle", "train_on")
+    return {name: getattr(value_model, name) for name in names}
+
+
+def draw_matrix(element, seed=0, shape=SHAPE, density=0.4):
+    """Random values of an element; the first row and column are empty."""
+    rng = np.random.default_rng(seed)
+    observed = rng.random(shape) < density
+    observed[0] = observed[:, 0] = False
+    values = element.sample(rng.poisson(0.7, shape) + 1.0, rng)
+    users, items = np.nonzero(observed)
+    return sparse.csr_array((values[users, items], (users, items)), shape=shape)
+
+
+def quick(n_components=3, **settings):
+    """An estimator for tests: few passes of coordinate ascent on one thread, always the same."""
+    defaults = {"solver": "cavi", "max_iter": 10, "tol": 0.0, "n_threads": 1, "random_state": 0}
+    defaults |= {"n_fits": 1, "tempering": 1.0}
+    return HCPF(n_components, **(defaults | settings))
 
 
 def side(mean, shape=None):
@@ -23,23 +56,18 @@ def side(mean, shape=None):
 
 def by_hand(factors, seen=None, element=None, users=None, items=None, **settings):
     """A model whose fits have the given (users, items) means, without any training."""
-    posteriors = [Posterior(side(of_users), side(of_items)) for of_users, of_items in factors]
     shape = len(factors[0][0]), len(factors[0][1])
     matrix = sparse.csr_array(np.zeros(shape) if seen is None else np.asarray(seen, float))
     data = Interactions.from_matrix(matrix, users=users, items=items)
-    model = HCPF(len(factors[0][0][0]), **settings)
-    model._set_fitted(data, posteriors, element or Poisson(2.0), PRIORS, [], False)
-    return model
-
-
-def with_posterior(twin, train_on="full"):
-    """A model at the point where a dense twin is, with the twin's data."""
-    from inference.worlds import as_posterior
-
-    model = HCPF(twin.users.a.shape[1], train_on=train_on)
-    data = Interactions.from_matrix(as_matrix(twin))
-    model._set_fitted(data, [as_posterior(twin)], twin.element, PRIORS, [], False)
-    return model
+    return FittedModel(
+        ValueModel(element or Poisson(2.0)),
+        PRIORS,
+        tuple(Posterior(side(of_users), side(of_items)) for of_users, of_items in factors),
+        data.users,
+        data.items,
+        data=data,
+        settings=settings,
+    )
 
 
 def ids(kind, size):
@@ -56,9 +84,3 @@ def ids(kind, size):
 
 
 ID_KINDS = ("positions", "int", "uint64", "str", "uuid")
-
-
-def all_rates(model):
-    """Rates of all pairs, by position."""
-    users, items = np.asarray(model.users_), np.asarray(model.items_)
-    return model.rate(users[:, None], items[None, :])

@@ -9,12 +9,12 @@ from scipy import sparse
 from hcpf import HCPF, Interactions
 from hcpf.elements import Poisson
 from hcpf.errors import InputError, ParameterError, SupportError
-from model.small import as_matrix, draw_model, quick
+from model.small import draw_matrix, quick
 
 
 @pytest.fixture(scope="module")
 def model():
-    return quick(2, element=Poisson(), max_iter=3).fit(as_matrix(draw_model(Poisson(1.5))))
+    return quick(2, element=Poisson(), max_iter=3).fit(draw_matrix(Poisson(1.5)))
 
 
 @pytest.fixture
@@ -28,8 +28,11 @@ IDS = {
     "predict": ("users", lambda m, v, _: m.predict(v, 0)),
     "predict_proba": ("items", lambda m, v, _: m.predict_proba(0, v)),
     "predict_expected": ("items", lambda m, v, _: m.predict_expected(0, v)),
-    "predictive": ("users", lambda m, v, _: m.predictive(v, 0)),
-    "predictive, drawn": ("items", lambda m, v, _: m.predictive(0, v, n_samples=2)),
+    "predict_distribution": ("users", lambda m, v, _: m.predict_distribution(v, 0)),
+    "predict_distribution, drawn": (
+        "items",
+        lambda m, v, _: m.predict_distribution(0, v, n_samples=2),
+    ),
     "recommend": ("users", lambda m, v, _: m.recommend(v)),
     "recommend among": ("items", lambda m, v, _: m.recommend(0, among=v)),
     "recommend deny": ("items", lambda m, v, _: m.recommend(0, deny=v)),
@@ -96,7 +99,7 @@ def test_none_is_no_id(model):
 
 def test_empty_lists_give_empty_answers(model, target):
     assert model.rate([], 0).shape == model.predict([], []).shape == (0,)
-    assert model.predictive([], 0, n_samples=3).mean.shape == (0,)
+    assert model.predict_distribution([], 0, n_samples=3).mean.shape == (0,)
     for found in (model.recommend([]), model.similar_items([]), model.similar_users([])):
         assert len(found) == 0
         assert len(found.to_arrow()) == 0
@@ -107,7 +110,7 @@ def test_empty_lists_give_empty_answers(model, target):
 
 
 def test_pairs_that_do_not_match(model):
-    for method in (model.rate, model.predict, model.predictive):
+    for method in (model.rate, model.predict, model.predict_distribution):
         with pytest.raises(InputError, match=r"shape \(2,\) and items of shape \(3,\)"):
             method([0, 1], [0, 1, 2])
 
@@ -117,7 +120,10 @@ COUNTS = {
     "write_recommendations": ("n", lambda m, v, to: m.write_recommendations(to, v)),
     "similar_items": ("n", lambda m, v, _: m.similar_items(0, v)),
     "similar_users": ("n", lambda m, v, _: m.similar_users(0, v)),
-    "predictive": ("n_samples", lambda m, v, _: m.predictive(0, 0, n_samples=v)),
+    "predict_distribution": (
+        "n_samples",
+        lambda m, v, _: m.predict_distribution(0, 0, n_samples=v),
+    ),
 }
 
 
@@ -149,7 +155,7 @@ def test_flags(model, value):
 @pytest.mark.parametrize("value", ["x", -1, 2.5])
 def test_seeds(model, value):
     with pytest.raises(ParameterError, match="random_state must be an int"):
-        model.predictive(0, 0, n_samples=2, random_state=value)
+        model.predict_distribution(0, 0, n_samples=2, random_state=value)
 
 
 @pytest.mark.parametrize("value", [None, 3, b"a", "x\0y"])
@@ -230,7 +236,7 @@ def test_rows_without_entries_cannot_be_scored(model):
 
 
 def test_wide_indices_and_read_only_input_are_fine(model):
-    narrow = as_matrix(draw_model(Poisson(1.5), seed=2))
+    narrow = draw_matrix(Poisson(1.5), seed=2)
     wide = narrow.copy()
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     for array in (wide.data, wide.indices, wide.indptr):

@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from hcpf import Interactions, predict, ranking
+from hcpf import Interactions
 from hcpf.elements import Poisson
 from hcpf.errors import InputError
+from hcpf.model import predict, ranking, recommend
+from hcpf.model.tables import Table
 from model.small import ID_KINDS, ids, quick
 
 SHAPE = (13, 9)
@@ -83,11 +85,41 @@ def test_rows_and_text(models):
     found = models["str"].recommend(models["str"].users_, 9)
     first = next(iter(found))
     assert first == tuple(column[0] for column in found.columns().values())
-    assert isinstance(first[2], int)
+    assert (first.user, first.rank, first.probability) == (first[0], 1, first[3])
+    assert isinstance(first.rank, int)
     lines = repr(found).splitlines()
     assert lines[0].split() == list(found.columns())
     assert len(lines) == 22
     assert lines[-1] == f"... {len(found) - 20} more rows"
+
+
+def test_a_table_of_records_with_errors_and_gaps(tmp_path):
+    table = Table.from_records(
+        [
+            {"model": "hcpf", "auc": 0.81234, "auc_error": 0.0021, "seconds": 12345.678, "k": 3},
+            {"model": "popularity", "auc": None, "auc_error": None, "seconds": None, "k": 12},
+        ]
+    )
+    assert repr(table) == (
+        "     model              auc  seconds   k\n"
+        "      hcpf  0.8123 ± 0.0021   12,350   3\n"
+        "popularity                –        –  12"
+    )
+    assert [row.k for row in table] == [3, 12]
+    assert table.to_polars()["auc"].to_list() == [0.81234, None]
+    assert table.to_pandas()["model"].tolist() == ["hcpf", "popularity"]
+    table.write(tmp_path / "scores.csv")
+    lines = (tmp_path / "scores.csv").read_text().splitlines()
+    assert lines[1] == '"hcpf",0.81234,0.0021,12345.678,3'
+    assert lines[2] == '"popularity",,,,12'
+    with pytest.raises(InputError, match=r"exists already: pass overwrite=True"):
+        table.write(tmp_path / "scores.csv")
+    with pytest.raises(InputError, match=r"must end in \.parquet, \.csv, \.tsv"):
+        table.write(tmp_path / "scores.xlsx")
+    with pytest.raises(InputError, match="equally long"):
+        Table(a=[1, 2], b=[1])
+    with pytest.raises(AttributeError, match="no column 'b'"):
+        _ = Table(a=[1, 2]).b
 
 
 # -- files ----------------------------------------------------------------------------------------
@@ -163,15 +195,16 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(models, method, tmp_path
     target.write_text("precious")
     for module in (ranking, predict):
         monkeypatch.setattr(module, "_BLOCK", 9)
-    described, calls = predict.Predicting._described, []
+    describe, calls = predict.describe, []
 
-    def fail_later(self, *arguments):
+    def fail_later(*arguments):
         calls.append(1)
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return described(self, *arguments)
+        return describe(*arguments)
 
-    monkeypatch.setattr(predict.Predicting, "_described", fail_later)
+    for module in (recommend, predict):
+        monkeypatch.setattr(module, "describe", fail_later)
     with pytest.raises(KeyboardInterrupt):
         write(target, overwrite=True)
     assert target.read_text() == "precious"

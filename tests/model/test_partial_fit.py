@@ -4,11 +4,14 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from hcpf import CompoundPoisson, Interactions, simulate
+from hcpf.data.align import joined
+from hcpf.data.sampling import select, without
 from hcpf.elements import Gamma, Poisson
 from hcpf.errors import InputError, SupportError
-from model.small import as_matrix, draw_model, quick
+from model.small import draw_matrix, quick
 
 ELEMENT = Gamma(2.0, 0.5)
 
@@ -43,7 +46,7 @@ def world():
 
 
 def make(**settings):
-    return quick(4, element=Gamma(), max_iter=150, tol=1e-5, **settings)
+    return quick(4, **({"element": Gamma(), "max_iter": 150, "tol": 1e-5} | settings))
 
 
 def short():
@@ -81,7 +84,7 @@ def test_it_ends_near_a_fit_to_all_of_the_data(what):
     assert model.element_.mean == pytest.approx(again.element_.mean, rel=0.05)
 
 
-def test_without_a_fit_it_is_one():
+def test_without_an_earlier_fit_it_is_a_fit():
     data = world()[1]
     found, expected = short().partial_fit(data), short().fit(data)
     for mine, theirs in zip(found.posteriors_, expected.posteriors_, strict=True):
@@ -115,19 +118,19 @@ def test_a_pair_seen_before_follows_the_policy(policy, value):
 
 
 def test_the_rows_of_a_matrix_are_new_users():
-    twin = as_matrix(draw_model(Poisson(1.5), seed=1, shape=(20, 9)))
+    twin = draw_matrix(Poisson(1.5), seed=1, shape=(20, 9))
     model = quick(2, element=Poisson()).fit(twin[:12])
     model.partial_fit(twin[12:])
     np.testing.assert_array_equal(model.users_, np.arange(20))
     np.testing.assert_array_equal(model.interactions_.matrix.toarray(), twin.toarray())
     named = Interactions.from_matrix(twin[:12], users=[f"u{j}" for j in range(12)])
-    with pytest.raises(InputError, match="Give Interactions, which have ids"):
+    with pytest.raises(InputError, match="Pass Interactions, which have ids"):
         quick(2, element=Poisson()).fit(named).partial_fit(twin[12:])
 
 
 @pytest.mark.parametrize("train_on", ["full", "observed"])
 def test_several_fits_all_go_on(train_on):
-    twin = as_matrix(draw_model(Poisson(1.5), seed=1, shape=(20, 9)))
+    twin = draw_matrix(Poisson(1.5), seed=1, shape=(20, 9))
     model = quick(2, element=Poisson(), n_fits=3, train_on=train_on).fit(twin[:12])
     model.partial_fit(twin[12:])
     assert len(model.posteriors_) == 3
@@ -135,7 +138,7 @@ def test_several_fits_all_go_on(train_on):
 
 
 def test_a_failure_leaves_the_model_as_it_was():
-    model = quick(2, element=Poisson()).fit(as_matrix(draw_model(Poisson(1.5), seed=1)))
+    model = quick(2, element=Poisson()).fit(draw_matrix(Poisson(1.5), seed=1))
     before, rates = dict(vars(model)), model.rate(np.arange(14)[:, None], np.arange(11))
     for wrong in (np.full((2, 11), 1.5), -np.ones((2, 11))):
         with pytest.raises(SupportError, match="Poisson takes whole numbers"):
@@ -157,3 +160,56 @@ def test_a_loaded_model_goes_on_like_the_one_that_was_saved(tmp_path):
     for mine, theirs in zip(loaded.posteriors_, model.posteriors_, strict=True):
         np.testing.assert_array_equal(mine.users.mean_, theirs.users.mean_)
         np.testing.assert_array_equal(mine.items.mean_, theirs.items.mean_)
+
+
+def held_out_pairs(data, seed=0):
+    """Marks of a tenth of all pairs of some data, observed or missing."""
+    rng = np.random.default_rng(seed)
+    return sparse.csr_array((rng.random(data.shape) < 0.1).astype(float))
+
+
+@pytest.mark.parametrize("what", ["entries", "users", "items", "everything"])
+def test_pairs_excluded_by_fit_stay_excluded(what):
+    first, second = world()[0][what]
+    held = held_out_pairs(first)
+    model = make(max_iter=80).fit(first, exclude=held)
+    model.partial_fit(second, duplicates="last")
+    kept = model.model_.excluded.toarray()
+    assert kept.shape == model.interactions_.shape
+    np.testing.assert_array_equal(kept[: first.n_users, : first.n_items], held.toarray())
+    assert kept.sum() == held.nnz  # no new pair is excluded
+    again = make(max_iter=80).fit(model.interactions_, exclude=kept)
+    forgotten = make(max_iter=80).fit(model.interactions_)
+    one, other, without = (m.history_[-1].elbo for m in (model, again, forgotten))
+    assert abs(one - other) < 0.01 * abs(other) < abs(one - without)
+
+
+def test_entries_of_excluded_pairs_make_no_difference():
+    first, second = world()[0]["entries"]
+    everything = joined(first, second, "last")
+    held = held_out_pairs(first)
+    model = short().fit(first, exclude=held).partial_fit(second)
+    kept = without(everything.matrix, model.model_.excluded)
+    kept = Interactions(kept, everything.users, everything.items)
+    fewer = Interactions(without(first.matrix, held), first.users, first.items)
+    rest = without(kept.matrix, _marks(fewer, kept))
+    again = short().fit(first, exclude=held)
+    again.partial_fit(Interactions(rest, everything.users, everything.items))
+    np.testing.assert_array_equal(model.posterior_.users.mean_, again.posterior_.users.mean_)
+
+
+def _marks(data, over):
+    """The pairs of some data as a matrix over the ids of others, which begin with the same."""
+    coo = data.matrix.tocoo()
+    return sparse.csr_array((coo.data, (coo.row, coo.col)), shape=over.shape)
+
+
+def test_validation_pairs_stay_excluded_too():
+    data, rng = world()[1], np.random.default_rng(2)
+    chosen = rng.random(data.n_observed) < 0.1
+    validation = Interactions(select(data.matrix, chosen), data.users, data.items)
+    model = short().fit(data, validation=validation)
+    assert model.model_.excluded.nnz == chosen.sum()
+    model.partial_fit(Interactions.from_arrays(["newcomer"], data.items[:1], [2.0]))
+    assert model.model_.excluded.shape == (data.n_users + 1, data.n_items)
+    assert model.model_.excluded.nnz == chosen.sum()

@@ -6,15 +6,26 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hcpf import HCPF, Interactions, Priors
+from hcpf import HCPF, FittedModel, Interactions, Priors
 from hcpf.elements import Gamma, Normal, Poisson
 from hcpf.errors import ModelError
 from hcpf.model.history import Check
-from model.small import ID_KINDS, TRAINING, TRAINING_IDS, as_matrix, by_hand, draw_model, ids, quick
+from model.small import (
+    ID_KINDS,
+    TRAINING,
+    VARYING,
+    by_hand,
+    draw_matrix,
+    ids,
+    name_of,
+    quick,
+    settings_of,
+)
 
 
 def assert_same_model(found, model):
@@ -27,7 +38,7 @@ def assert_same_model(found, model):
         np.testing.assert_array_equal(
             getattr(found, method)(users, items), getattr(model, method)(users, items)
         )
-    assert found.element_ == model.element_
+    assert found.value_model_ == model.value_model_
     assert found.priors_ == model.priors_
     assert found.history_ == model.history_
     assert found.n_iter_ == model.n_iter_
@@ -38,10 +49,10 @@ def assert_same_model(found, model):
         np.testing.assert_array_equal(getattr(mine, part), getattr(theirs, part))
 
 
-@pytest.mark.parametrize(("element", "train_on"), TRAINING, ids=TRAINING_IDS)
-def test_a_model_comes_back_bit_for_bit(element, train_on, tmp_path):
-    matrix = as_matrix(draw_model(element, train_on))
-    model = quick(2, element=element, train_on=train_on, max_iter=4).fit(matrix)
+@pytest.mark.parametrize("value_model", TRAINING + VARYING, ids=name_of)
+def test_a_model_comes_back_bit_for_bit(value_model, tmp_path):
+    matrix = draw_matrix(value_model.element)
+    model = quick(2, **settings_of(value_model), max_iter=2).fit(matrix)
     model.save(tmp_path / "model")
     found = HCPF.load(tmp_path / "model")
     assert found.get_params() == model.get_params()
@@ -53,7 +64,7 @@ def test_a_model_comes_back_bit_for_bit(element, train_on, tmp_path):
 @pytest.mark.parametrize("kind", ID_KINDS)
 def test_ids_of_every_kind_and_averages(kind, tmp_path):
     data = Interactions.from_matrix(
-        as_matrix(draw_model(Poisson(1.0))).astype(np.float32), users=ids(kind, 14),
+        draw_matrix(Poisson(1.0)).astype(np.float32), users=ids(kind, 14),
         items=ids(kind, 11),
     )  # fmt: skip
     model = quick(2, element=Poisson(), n_fits=3, max_iter=4).fit(data)
@@ -64,11 +75,10 @@ def test_ids_of_every_kind_and_averages(kind, tmp_path):
 
 
 def test_settings_that_json_has_no_word_for(tmp_path):
-    model = by_hand(
-        [([[1.0]], [[2.0]])], priors=Priors(1, 2, 3, 4, 5, 6), element=Normal(-1.0, 2.0)
-    )
-    model.set_params(tol=np.inf, element=Gamma(), random_state=np.random.default_rng(0))
-    model.history_ = [Check(3, 0.5, -np.inf, np.nan)]
+    model = HCPF.from_model(by_hand([([[1.0]], [[2.0]])], element=Normal(-1.0, 2.0)))
+    model.set_params(priors=Priors(1, 2, 3, 4, 5, 6), tol=np.inf, element=Gamma())
+    model.set_params(random_state=np.random.default_rng(0))
+    model.model_ = replace(model.model_, history=(Check(3, 0.5, -np.inf, np.nan),))
     model.save(tmp_path / "model")
     found = HCPF.load(tmp_path / "model")
     assert found.tol == np.inf
@@ -99,9 +109,9 @@ def test_factors_are_mapped_and_the_file_is_never_changed(tmp_path):
     model.save(tmp_path / "model")
     (file,) = (tmp_path / "model").glob("*.safetensors")
     before = file.read_bytes()
-    found = HCPF.load(tmp_path / "model")
-    assert isinstance(found.posterior_.users.mean_.base, np.memmap)
-    found.posterior_.users.mean_[:] = 7.0
+    found = FittedModel.load(tmp_path / "model")
+    assert isinstance(found.posteriors[0].users.mean_.base, np.memmap)
+    found.posteriors[0].users.mean_[:] = 7.0
     assert file.read_bytes() == before
 
 
@@ -111,13 +121,13 @@ def test_an_existing_model_is_replaced_only_if_asked_and_other_files_never(tmp_p
     one.save(path)
     with pytest.raises(ModelError, match="holds a model already: pass overwrite=True"):
         two.save(path)
-    assert HCPF.load(path).rate(0, 0) == 2.0
-    mapped = HCPF.load(path)
+    assert FittedModel.load(path).rate(0, 0) == 2.0
+    mapped = FittedModel.load(path)
     two.save(path, overwrite=True)
-    assert HCPF.load(path).rate(0, 0) == 3.0
+    assert FittedModel.load(path).rate(0, 0) == 3.0
     assert mapped.rate(0, 0) == 2.0  # a model in use keeps its factors
     mapped.save(path, overwrite=True)
-    assert HCPF.load(path).rate(0, 0) == 2.0
+    assert FittedModel.load(path).rate(0, 0) == 2.0
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("precious")
     (tmp_path / "file").write_text("precious")
@@ -133,7 +143,7 @@ def test_what_a_killed_first_save_left_does_not_stand_in_the_way(tmp_path):
     for name in (".tensors-abc.part", "users-0123.parquet", ".manifest.json.77.part", ".tmpGsrTZL"):
         (path / name).write_bytes(b"half")
     by_hand([([[1.0]], [[2.0]])]).save(path)
-    assert HCPF.load(path).rate(0, 0) == 2.0
+    assert FittedModel.load(path).rate(0, 0) == 2.0
     assert len(list(path.iterdir())) == 4
 
 
@@ -193,12 +203,12 @@ def test_a_kill_at_any_moment_leaves_a_whole_model(tmp_path):
                 time.sleep(rng.uniform(0.0, 0.1))
                 for _ in range(16):  # a process that is stopped leaves what a killed one would
                     os.kill(process.pid, signal.SIGSTOP)
-                    found.add(float(HCPF.load(tmp_path / "model").rate(0, 0)))
+                    found.add(float(FittedModel.load(tmp_path / "model").rate(0, 0)))
                     os.kill(process.pid, signal.SIGCONT)
                     time.sleep(rng.uniform(0.0, 0.02))
             finally:
                 process.kill()
-        found.add(float(HCPF.load(tmp_path / "model").rate(0, 0)))
+        found.add(float(FittedModel.load(tmp_path / "model").rate(0, 0)))
     assert found == {8.0, 32.0}
     big(1.0).save(tmp_path / "model", overwrite=True)
     assert len(list((tmp_path / "model").iterdir())) == 4
@@ -213,4 +223,4 @@ def test_a_full_disk_leaves_the_old_model_and_nothing_else(limit, tmp_path):
     assert (process.returncode, errors) == (0, "")
     after = sorted((file.name, file.stat().st_size) for file in (tmp_path / "model").iterdir())
     assert after == before
-    assert HCPF.load(tmp_path / "model").rate(0, 0) == 8.0
+    assert FittedModel.load(tmp_path / "model").rate(0, 0) == 8.0

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hcpf import HCPF, Interactions
 from hcpf.elements import Gamma
 from hcpf.errors import ModelError
-from model.small import as_matrix, draw_model, ids, quick
+from model.small import draw_matrix, ids, quick
 
 MORE = int(os.environ.get("HCPF_FUZZ", "1"))
 
@@ -24,7 +24,7 @@ def saved(tmp_path_factory):
     """A saved model, its files' contents, and the rates it predicts."""
     path = tmp_path_factory.mktemp("saved") / "model"
     data = Interactions.from_matrix(
-        as_matrix(draw_model(Gamma(2.0, 1.0))), users=ids("uuid", 14), items=ids("str", 11)
+        draw_matrix(Gamma(2.0, 1.0)), users=ids("uuid", 14), items=ids("str", 11)
     )
     model = quick(2, element=Gamma(), n_fits=2, max_iter=3).fit(data)
     model.save(path)
@@ -135,11 +135,12 @@ def forged(path, files, change):
 
 
 FORGERIES = [
-    (("schema",), 2, "newer than this one"),
-    (("schema",), 0, "no such schema"),
-    (("schema",), "1", "none of hcpf's"),
-    (("format",), "other", "none of hcpf's"),
-    (("files",), [], "none of hcpf's"),
+    (("schema",), 3, "newer than this one"),
+    (("schema",), 1, "do not fit together"),
+    (("schema",), 0, "unknown schema"),
+    (("schema",), "1", "not written by hcpf"),
+    (("format",), "other", "not written by hcpf"),
+    (("files",), [], "not written by hcpf"),
     (("files", "users"), None, "does not say where its users are"),
     (("files", "users", "name"), "../../secret", "outside its folder"),
     (("files", "users", "name"), "/etc/passwd", "outside its folder"),
@@ -149,13 +150,15 @@ FORGERIES = [
     (("files", "users", "name"), "x" * 999, "too long"),
     (("files", "tensors", "bytes"), 5, "instead of 5"),
     (("files", "tensors", "sha256"), "0" * 64, "changed since"),
-    (("parameters",), [], "do not fit together"),
-    (("parameters", "nonsense"), 1, "do not fit together"),
-    (("parameters", "element"), {"element": 3}, "do not fit together"),
-    (("element",), None, "do not fit together"),
-    (("element", "parameters"), {}, "lacks parameters"),
-    (("element", "parameters", "rate"), -1.0, "do not fit together"),
-    (("shape",), [14, 12], "wrong shape"),
+    (("settings",), [], "do not fit together"),
+    (("settings", "nonsense"), 1, "settings of the model are not those of HCPF"),
+    (("settings", "element"), {"element": 3}, "do not fit together"),
+    (("value_model",), None, "do not fit together"),
+    (("value_model", "vary_by"), "item", "if, and only if, its rows vary"),
+    (("value_model", "vary_by"), "store", "do not fit together"),
+    (("value_model", "element", "parameters"), {}, "lacks parameters"),
+    (("value_model", "element", "parameters", "rate"), -1.0, "do not fit together"),
+    (("shape",), [14, 12], "14 x 11 ids for"),
     (("shape",), [float("inf"), 11], "do not fit together"),
     (("shape",), [], "do not fit together"),
     (("n_fits",), 0, "no fit"),

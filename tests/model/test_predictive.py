@@ -9,7 +9,7 @@ from scipy import integrate, sparse
 from hcpf import CompoundPoisson, simulate
 from hcpf.elements import Gamma, Normal, Poisson
 from hcpf.errors import InputError
-from model.small import as_matrix, draw_model, quick
+from model.small import draw_matrix, quick
 
 
 @cache
@@ -34,13 +34,13 @@ def held_out_world(element):
 @pytest.mark.parametrize("element", [Gamma(2.0, 0.1), Normal(3.0, 1.0)], ids=["gamma", "normal"])
 def test_nine_tenths_of_held_out_responses_lie_in_their_intervals(element):
     model, users, items, values = held_out_world(element)
-    predictive = model.predictive(users, items, n_samples=20, random_state=0).observed
+    predictive = model.predict_distribution(users, items, n_samples=20, random_state=0).observed
     place = predictive.cdf(values)
     inside = (place >= 0.05) & (place <= 0.95)
     assert len(values) > 2500
     assert 0.88 <= np.mean(inside) <= 0.92
     some = slice(0, 60)  # inverting the cdf takes longer
-    few = type(predictive)(predictive._parts._at(np.s_[:, some]), predictive._weights[:, some])
+    few = type(predictive)(predictive._parts.at(np.s_[:, some]), predictive._weights[:, some])
     low, high = few.interval(0.9)
     np.testing.assert_array_equal((low <= values[some]) & (values[some] <= high), inside[some])
     # And the distribution itself is right, not only its two ends.
@@ -52,13 +52,13 @@ def test_nine_tenths_of_held_out_responses_lie_in_their_intervals(element):
 def model(request):
     element = request.param
     return quick(3, element=element, n_fits=2, learn_element=False).fit(
-        as_matrix(draw_model(element, seed=6))
+        draw_matrix(element, seed=6)
     )
 
 
 @pytest.fixture(scope="module")
 def drawn(model):
-    return model.predictive([[1, 3], [5, 0]], [2, 7], n_samples=30, random_state=0)
+    return model.predict_distribution([[1, 3], [5, 0]], [2, 7], n_samples=30, random_state=0)
 
 
 @pytest.mark.parametrize("which", ["all", "observed"])
@@ -131,30 +131,31 @@ def test_values_never_meet_the_draws_by_accident(drawn):
 
 def test_draws_average_to_the_posterior_mean_and_repeat_with_the_seed(model):
     users, items = np.arange(14)[:, None], np.arange(11)
-    many = model.predictive(users, items, n_samples=3000, random_state=1)
+    many = model.predict_distribution(users, items, n_samples=3000, random_state=1)
     error = many.rate.std(axis=0) / np.sqrt(3000)
     assert np.mean(np.abs(many.rate.mean(axis=0) - model.rate(users, items)) < 3 * error) > 0.97
     few = [
-        model.predictive(users, items, n_samples=4, random_state=seed).rate for seed in (1, 1, 2)
+        model.predict_distribution(users, items, n_samples=4, random_state=seed).rate
+        for seed in (1, 1, 2)
     ]
     np.testing.assert_array_equal(few[0], few[1])
     assert not np.array_equal(few[0], few[2])
 
 
 def test_the_pairs_of_a_user_share_its_draws(model):
-    drawn = model.predictive([1, 1, 2], [2, 2, 2], n_samples=5, random_state=0)
+    drawn = model.predict_distribution([1, 1, 2], [2, 2, 2], n_samples=5, random_state=0)
     np.testing.assert_array_equal(drawn.rate[:, 0], drawn.rate[:, 1])
 
 
 def test_without_draws_it_is_the_compound_poisson_of_the_mean_rate(model):
-    plain = model.predictive([1, 2], [3, 4])
+    plain = model.predict_distribution([1, 2], [3, 4])
     assert isinstance(plain, CompoundPoisson)
     np.testing.assert_array_equal(plain.rate, model.rate([1, 2], [3, 4]))
     np.testing.assert_array_equal(plain.prob_observed, model.predict_proba([1, 2], [3, 4]))
     np.testing.assert_array_equal(plain.mean_observed, model.predict([1, 2], [3, 4]))
     np.testing.assert_array_equal(plain.mean, model.predict_expected([1, 2], [3, 4]))
-    assert model.predictive(1, 3).shape == ()
-    assert model.predictive(1, 3, n_samples=np.int64(2)).shape == ()
+    assert model.predict_distribution(1, 3).shape == ()
+    assert model.predict_distribution(1, 3, n_samples=np.int64(2)).shape == ()
 
 
 @pytest.mark.parametrize("q", [0.0, 1.0, -0.1, np.nan, "x", None])

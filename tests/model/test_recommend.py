@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hcpf import CompoundPoisson, ranking
+from hcpf import CompoundPoisson
 from hcpf.elements import Gamma, Normal, Poisson
+from hcpf.model import ranking
 from model.small import by_hand, quick
 
 CRITERIA = ("probability", "response", "expected")
@@ -172,11 +173,11 @@ def test_the_rows_of_one_user(fitted):
     assert len(found.of(1)) == 0
 
 
-# -- neighbours -----------------------------------------------------------------------------------
+# -- neighbors -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", ["items", "users"])
-def test_neighbours_are_those_of_the_cosine_of_whole_rows_of_rates(fitted, what):
+def test_neighbors_are_those_of_the_cosine_of_whole_rows_of_rates(fitted, what):
     rates = fitted.rate(np.arange(40)[:, None], np.arange(25))
     rows = rates if what == "users" else rates.T
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -190,7 +191,7 @@ def test_neighbours_are_those_of_the_cosine_of_whole_rows_of_rates(fitted, what)
     np.testing.assert_allclose(cosine[found.of, found.id], best, rtol=0, atol=1e-6)
 
 
-def test_there_are_at_most_as_many_neighbours_as_others(fitted):
+def test_there_are_at_most_as_many_neighbors_as_others(fitted):
     assert len(fitted.similar_items(2, 10**9)) == 24
     assert len(fitted.similar_users([])) == 0
     assert fitted.similar_users([]).id.dtype == fitted.users_.dtype

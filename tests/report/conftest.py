@@ -4,7 +4,8 @@ import pytest
 
 from hcpf.core.threads import kernel_threads
 from hcpf.elements import Gamma
-from report.reporting import drawn, fitted
+from hcpf.evaluate import evaluate_model, split
+from report.reporting import drawn, fitted, unfitted
 
 
 @pytest.fixture(autouse=True)
@@ -21,3 +22,13 @@ def data():
 @pytest.fixture(scope="session")
 def model(data):
     return fitted(data, element="gamma")
+
+
+@pytest.fixture(scope="session")
+def parts(data):
+    return split(data, validation=0.0, random_state=0)
+
+
+@pytest.fixture(scope="session")
+def evaluation(parts):
+    return evaluate_model(unfitted(element="gamma"), parts)

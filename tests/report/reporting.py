@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from hcpf import HCPF, Interactions, simulate
 
 SECTIONS = [
-    "headline", "prediction", "response", "convergence", "activity", "factors", "examples", "users",
+    "headline", "prediction", "values", "convergence", "activity", "components", "examples", "users",
 ]  # fmt: skip
 _VOID = {"meta", "link", "input", "br"}
 
@@ -15,8 +15,12 @@ def drawn(element, n_users=24, n_items=18, seed=0):
     return simulate(n_users, n_items, density=0.25, element=element, random_state=seed).interactions
 
 
+def unfitted(k=3, **settings):
+    return HCPF(k, **{"max_iter": 5, "n_fits": 1, "random_state": 0, **settings})
+
+
 def fitted(data, k=3, **settings):
-    return HCPF(k, **{"max_iter": 5, "n_fits": 1, "random_state": 0, **settings}).fit(data)
+    return unfitted(k, **settings).fit(data)
 
 
 def with_ids(data, users, items):

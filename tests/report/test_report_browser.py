@@ -3,9 +3,10 @@
 import pytest
 
 from hcpf.elements import Gamma
+from hcpf.evaluate import evaluate_model, split
 from hcpf.report import write_report
 from report.browsing import CHROMIUM, Browser
-from report.reporting import drawn, fitted, with_ids
+from report.reporting import drawn, fitted, unfitted, with_ids
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 
@@ -50,11 +51,11 @@ const dot = document.querySelector("svg circle[data-tip]");
 const box = dot.getBoundingClientRect();
 dot.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: box.x, clientY: box.y}));
 const tip = document.getElementById("tip");
-const typical = document.querySelector(".factor .typical");
+const distinctive = document.querySelector(".component .distinctive");
 document.querySelector("[data-order=largest]").click();
 return {linked, name, shown: shown(), tables: portrait.querySelectorAll("table").length,
   tip: tip.hidden ? null : tip.textContent, wanted: dot.dataset.tip,
-  typical: typical.getClientRects().length, title: document.title,
+  distinctive: distinctive.getClientRects().length, title: document.title,
   images: document.images.length};
 """
 WIDE = """
@@ -75,8 +76,10 @@ def report(tmp_path_factory):
     data = drawn(Gamma(2, 0.05))
     users = [f"user {j}{NASTY}" for j in range(data.n_users)]
     items = [f"item {j}{NASTY}" for j in range(data.n_items)]
-    model = fitted(with_ids(data, users, items), element="gamma")
-    return write_report(model, tmp_path_factory.mktemp("report") / "report.html")
+    data = with_ids(data, users, items)
+    found = evaluate_model(unfitted(element="gamma"), split(data, random_state=0))
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    return write_report(fitted(data, element="gamma"), path, evaluation=found)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +117,7 @@ def test_search_finds_users_and_items(browser, report):
     assert found["none"] == []
 
 
-def test_users_factors_and_tooltips(browser, report):
+def test_users_components_and_tooltips(browser, report):
     fragment = "#user=user%204" + "".join(f"%{ord(c):02x}" for c in NASTY)
     found = browser.run(report, PICKED, fragment=fragment)
     assert browser.log == []
@@ -122,7 +125,7 @@ def test_users_factors_and_tooltips(browser, report):
     assert found["shown"].startswith(f"User {found['name']}")
     assert found["tables"] == 2
     assert found["tip"] == found["wanted"]
-    assert found["typical"] == 0
+    assert found["distinctive"] == 0
     assert found["title"] == "What the model found: a report"
     assert found["images"] == 0
 

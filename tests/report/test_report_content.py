@@ -10,10 +10,11 @@ from scipy import sparse
 
 from hcpf import HCPF
 from hcpf.elements import registry
-from hcpf.evaluate import Popularity, calibration, ranking, scores, split
+from hcpf.evaluate import evaluate_model, scores, split
+from hcpf.model.typical_values import typical_values
 from hcpf.report import write_report
 from hcpf.report.wording import percent, scored, short
-from report.reporting import SECTIONS, drawn, fitted, read, with_ids
+from report.reporting import SECTIONS, drawn, fitted, read, unfitted, with_ids
 
 NASTY = "</script><script>document.title='broken'</script>\"'&<b>"
 
@@ -32,8 +33,9 @@ COMPLETE = {
 
 
 @pytest.fixture(scope="module")
-def report(model, tmp_path_factory):
-    return write_report(model, tmp_path_factory.mktemp("report") / "report.html")
+def report(model, evaluation, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    return write_report(model, path, evaluation=evaluation)
 
 
 def test_has_every_section_once_and_unique_ids(report):
@@ -52,71 +54,92 @@ def test_needs_nothing_from_outside(report):
     assert any("default-src 'none'" in value for _, value in page.attributes if value)
 
 
-def test_is_the_same_for_the_same_seed(model, report, tmp_path):
-    again = write_report(model, tmp_path / "again.html")
+def test_is_the_same_from_a_saved_evaluation(model, evaluation, report, tmp_path):
+    evaluation.save(tmp_path / "evaluation.json")
+    path = tmp_path / "again.html"
+    again = write_report(model, path, evaluation=tmp_path / "evaluation.json")
     assert again.read_bytes() == report.read_bytes()
 
 
-def test_numbers_are_those_of_evaluate(model, report):
-    parts = split(model.interactions_, test=0.2, validation=0.0, random_state=0)
-    again = HCPF(3, element="gamma", max_iter=5, n_fits=1, random_state=0)
-    again.fit(parts.train, exclude=parts.exclude)
-    found, ranked = scores(again, parts), ranking(again, parts, 20)
-    cells = read(report).text
-    for score in (
-        found.log_likelihood, found.conditional_nonmissing, found.auc, found.mae,
-        ranked.ndcg, ranked.hit_rate,
-    ):  # fmt: skip
-        assert scored(score) in cells
-    curve = calibration(again, parts, population="training")
-    assert f"hold 90% of values hold {percent(curve.coverage[0.9].value)}." in cells
-    for x, y in zip(curve.reliability.predicted, curve.reliability.observed, strict=True):
-        assert f"This model {percent(x)} {percent(y)}" in cells or y == 0
-    popular = Popularity("gamma").fit(parts.train, exclude=parts.exclude)
-    assert scored(scores(popular, parts).log_likelihood) in cells
+def test_numbers_are_those_of_the_evaluation(evaluation, report):
+    text = read(report).text
+    for name in ("log_likelihood", "conditional_nonmissing", "auc", "mae", "ndcg", "hit_rate"):
+        for row in evaluation.models:
+            assert scored(row.score(name)) in text
+    found = evaluation.model.calibration
+    assert f"hold 90% of values hold {percent(found.coverage[0.9].value)}." in text
+    curve = found.reliability
+    for x, y in zip(curve.predicted, curve.observed, strict=True):
+        assert f"This model {percent(x)} {percent(y)}" in text or y == 0
+    assert f"{evaluation.n_test:,} observed pairs" in text
+    assert f"{evaluation.values.n_values} values of pairs that were held out" in text
+    assert "the model of this report has" not in text
 
 
-def test_a_split_is_scored_without_a_second_fit(data, tmp_path):
-    parts = split(data, random_state=3)
-    model = fitted(parts.train, element="gamma")
-    page = read(write_report(model, tmp_path / "r.html", data=parts))
-    assert scored(scores(model, parts).auc) in page.text
-    assert "trained without the held-out pairs" in page.text
+def test_another_model_than_the_evaluated_one_is_named(data, evaluation, tmp_path):
+    other = fitted(data, k=2, element="gamma")
+    page = read(write_report(other, tmp_path / "r.html", evaluation=evaluation))
+    assert "It has 3 components, element gamma; the model of this report has 2" in page.text
 
 
-def test_other_data_are_split(model, tmp_path):
-    other = drawn(registry.get("gamma")(2, 0.05), 20, 30, seed=5)
-    page = read(write_report(model, tmp_path / "r.html", data=other))
-    assert f"{round(0.2 * other.n_observed):,} observed pairs" in page.text
+def test_without_an_evaluation_the_report_says_how_to_make_one(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(HCPF, "fit", None)  # nothing is trained
+    page = read(write_report(model, tmp_path / "r.html"))
+    assert "hcpf evaluate DATA -o evaluation.json" in page.text
+    assert "values of pairs that it was fitted to" in page.text
+
+
+def test_entries_excluded_from_training_are_scored(data, parts, tmp_path):
+    model = unfitted(element="gamma").fit(data, exclude=parts.exclude)
+    page = read(write_report(model, tmp_path / "r.html"))
+    trained = model.fit(parts.train, exclude=parts.exclude)
+    assert scored(scores(trained, parts).auc) in page.text
+    assert "Popularity" not in page.text
 
 
 @pytest.mark.parametrize("name", COMPLETE)
 def test_every_element(name, tmp_path):
     kind = registry.get(name)
     data = drawn(kind(**COMPLETE[name]))
-    path = write_report(fitted(data, k=2, element=name, max_iter=3), tmp_path / "r.html")
+    found = evaluate_model(unfitted(2, element=name, max_iter=3), split(data, random_state=0))
+    model = fitted(data, k=2, element=name, max_iter=3)
+    path = write_report(model, tmp_path / "r.html", evaluation=found)
     page = read(path)
     assert name.replace("_", " ") in page.text
-    # Whole numbers from 1 on can be compared with a plain Poisson as well.
+    # Integers from 1 can be compared with a plain Poisson as well.
     counts = kind.support.discrete and data.values.min() >= 1 and name != "degenerate"
     assert ("Plain Poisson (HPF)" in page.text) == counts
     assert "nan" not in page.text
     assert "NaN" not in path.read_text(encoding="utf-8").replace("isNaN", "")
 
 
-def test_a_model_of_which_pairs_are_observed(data, tmp_path):
-    page = read(write_report(fitted(data, train_on="binary"), tmp_path / "r.html"))
-    assert "their values are left aside" in page.text
+def test_a_model_of_presence(data, parts, tmp_path):
+    found = evaluate_model(unfitted(element="presence"), parts)
+    model = fitted(data, element="presence")
+    page = read(write_report(model, tmp_path / "r.html", evaluation=found))
+    assert "their values play no part" in page.text
     assert "ranked by how probable it is" in page.text
     assert "nothing to compare" in page.text
 
 
-def test_a_model_of_observed_pairs_only(data, tmp_path):
-    model = fitted(data, train_on="observed", element="gamma")
-    page = read(write_report(model, tmp_path / "r.html"))
+def test_a_model_of_observed_pairs_only(data, parts, tmp_path):
+    settings = {"train_on": "observed", "element": "gamma"}
+    found = evaluate_model(unfitted(**settings), parts)
+    page = read(write_report(fitted(data, **settings), tmp_path / "r.html", evaluation=found))
     assert "AUC" not in page.text
     assert "Item averages" in page.text
     assert "it does not say which pairs are observed" in page.text
+
+
+@pytest.mark.parametrize("vary_by", ["user", "both"])
+def test_typical_values(data, vary_by, tmp_path):
+    model = fitted(data, element="gamma", vary_by=vary_by, hurdle=True)
+    page = read(write_report(model, tmp_path / "r.html"))
+    assert "typical" in page.ids
+    assert "Half of the users have a typical value below" in page.text
+    assert ("typical-items" in page.ids) == (vary_by == "both")
+    highest = typical_values(model, "user").value.max()
+    assert short(float(highest)) in page.text
 
 
 def test_averaged_fits(data, tmp_path):
@@ -126,7 +149,7 @@ def test_averaged_fits(data, tmp_path):
     assert "ranked by the consensus of the fits" in page.text
     best = model.recommend(3, 6)
     assert all(percent(p) in page.text for p in best.probability)
-    low, high = model.predictive(best.user, best.item).observed.interval(0.9)
+    low, high = model.predict_distribution(best.user, best.item).observed.interval(0.9)
     for a, b in zip(low, high, strict=True):
         assert f"{short(float(a))} – {short(float(b))}" in page.text
 
@@ -183,27 +206,36 @@ TINY = {
 
 
 @pytest.mark.parametrize(
-    ("case", "train_on"),
+    ("case", "settings"),
     [
-        *((case, "full") for case in TINY),
-        *((case, kind) for case in ("one user", "dense") for kind in ("observed", "binary")),
+        *((case, {}) for case in TINY),
+        *((case, {"train_on": "observed"}) for case in ("one user", "dense")),
+        *((case, {"element": "presence"}) for case in ("one user", "dense")),
     ],
+    ids=str,
 )
-def test_tiny_data(case, train_on, tmp_path):
-    element = "auto" if train_on == "binary" else registry.get("gamma")(2.0, 1.0)
-    model = fitted(np.array(TINY[case]), k=1, element=element, train_on=train_on, max_iter=2)
+def test_tiny_data(case, settings, tmp_path):
+    settings = {"element": registry.get("gamma")(2.0, 1.0), "max_iter": 2, **settings}
+    model = fitted(np.array(TINY[case]), k=1, **settings)
     page = read(write_report(model, tmp_path / "r.html"))
     assert [name for name in page.ids if name in SECTIONS] == SECTIONS
 
 
-def test_more_factors_than_are_shown(data, tmp_path):
+def test_an_evaluation_of_tiny_data(tmp_path):
+    data = np.array(TINY["dense"])
+    found = evaluate_model(unfitted(1, element="gamma", max_iter=2), split(data, random_state=0))
+    model = fitted(data, k=1, element="gamma", max_iter=2)
+    write_report(model, tmp_path / "r.html", evaluation=found)
+
+
+def test_more_components_than_are_shown(data, tmp_path):
     page = read(write_report(fitted(data, k=30, element="gamma"), tmp_path / "r.html"))
-    assert "The 24 largest of 30 factors are shown." in page.text
+    assert "The 24 largest of 30 components are shown." in page.text
 
 
 def test_a_large_matrix_is_sampled(rng, tmp_path, monkeypatch):
-    monkeypatch.setattr("hcpf.report.degrees._PAIRS", 10)
-    monkeypatch.setattr("hcpf.report.degrees._LEAST", 20)
+    monkeypatch.setattr("hcpf.evaluate.predictive_checks._MAX_PAIRS", 10)
+    monkeypatch.setattr("hcpf.evaluate.predictive_checks._MIN_ROWS", 20)
     matrix = sparse.random_array((60, 20), density=0.2, rng=rng, format="csr")
     page = read(write_report(fitted(matrix, element="gamma"), tmp_path / "r.html"))
     assert "How many items do users have?" in page.text

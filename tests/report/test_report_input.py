@@ -1,15 +1,12 @@
 """What write_report takes, and how it refuses."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from hcpf import HCPF
 from hcpf.errors import InputError
-from hcpf.evaluate import split
+from hcpf.evaluate import Evaluation
 from hcpf.report import write_report
-from hcpf.report.names import labels
 from report.reporting import read
 
 
@@ -48,8 +45,8 @@ def test_refuses_to_overwrite_before_any_work(model, tmp_path):
         ("names", "no such file.csv"),
         ("names", "no such file.parquet"),
         ("names", {"no such id": "name"}),
-        ("data", "something"),
-        ("data", np.array([[1.0, 0.0]])),
+        ("evaluation", "something"),
+        ("evaluation", np.array([[1.0, 0.0]])),
     ],
 )
 def test_says_what_is_wrong(model, argument, value, tmp_path):
@@ -67,27 +64,13 @@ def test_a_folder_is_not_replaced(model, tmp_path):
         write_report(model, tmp_path, overwrite=True)
 
 
-def test_a_split_of_other_data_is_refused(model, tmp_path):
-    other = split(np.eye(30) + 1.0, random_state=0)
-    with pytest.raises(InputError):
-        write_report(model, tmp_path / "r.html", data=other)
+def test_an_evaluation_of_other_data_is_refused(model, tmp_path):
+    found = Evaluation([], None, "", 30, 30, 0, 0, 0)
+    with pytest.raises(InputError, match="of 30 users and 30 items"):
+        write_report(model, tmp_path / "r.html", evaluation=found)
 
 
-def test_names_from_files(tmp_path):
-    items = np.array([7, 8, 9])
-    table = tmp_path / "names.csv"
-    table.write_text("id,name\n7,tea\n8,\n", encoding="utf-8-sig")
-    assert labels(items, table) == ["tea", "8", "9"]
-    packed = tmp_path / "names.parquet"
-    parquet.write_table(pa.table({"id": [7, 8], "name": ["tea", None]}), packed)
-    assert labels(items, str(packed)) == ["tea", "8", "9"]
-
-
-@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "id\n7\n", "id,name\n7,\xff"])
-def test_files_that_hold_no_names(text, tmp_path):
-    path = tmp_path / "names.csv"
-    path.write_bytes(text.encode("latin-1"))
-    with pytest.raises(InputError):
-        labels(np.array([7]), path)
-    with pytest.raises(InputError):
-        labels(np.array([7]), path.rename(tmp_path / "names.parquet"))
+def test_a_model_without_its_data_is_refused(model, tmp_path):
+    model.save(tmp_path / "model", include_data=False)
+    with pytest.raises(InputError, match="include_data=True"):
+        write_report(tmp_path / "model", tmp_path / "r.html")

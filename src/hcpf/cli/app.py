@@ -1,4 +1,4 @@
-"""The commands, gathered."""
+"""The application: commands, their examples, and the options of all of them."""
 
 import logging
 from collections.abc import Callable
@@ -22,9 +22,10 @@ from hcpf.cli.errors import OneLineErrors
 main = typer.Typer(
     name="hcpf",
     cls=OneLineErrors,
-    help="Hierarchical compound Poisson factorization: will a pair be observed, with what value?",
-    epilog="Exit codes: 0 done, 1 an error in one line, 2 wrong usage or some parts failed, "
-    "130 Ctrl-C. Results go to stdout (a table, tab-separated rows into a pipe, or --json), "
+    help="Fit and use hierarchical compound Poisson factorization: which pairs are observed, and "
+    "with what values.",
+    epilog="Exit codes: 0 success, 1 an error in one line, 2 wrong usage or incomplete results, "
+    "130 Ctrl-C. Results go to stdout (a table, tab-separated rows in a pipe, or --json), "
     "everything else to stderr.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -37,7 +38,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
         (
             "hcpf fit retail -o retail-model -K 20",
             "hcpf fit 'sales-*.parquet' -o model --user customer --item sku --response spend",
-            "hcpf fit ratings.csv -o model --element binomial --checkpoint ratings-checkpoint",
+            "hcpf fit ratings.csv -o model --element binomial --hurdle --vary-by item",
         ),
     ),
     "evaluate": (
@@ -83,7 +84,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
 
 
 def _flowing(text: str) -> str:
-    """Paragraphs without the line breaks of the source, which typer would keep."""
+    """Return paragraphs without the line breaks of the source, which typer would keep."""
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
@@ -128,7 +129,7 @@ def _options(
 
 
 class _Stderr(logging.Handler):
-    """Writes to stderr as it is at the moment; warnings get there without it."""
+    """A handler for the current stderr, which tests replace."""
 
     def emit(self, record: Any) -> None:
         typer.echo(self.format(record), err=True)

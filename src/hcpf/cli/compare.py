@@ -6,29 +6,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.contest import (
-    SHARED,
-    Candidate,
-    Entrant,
-    ahead,
-    best_first,
-    candidates,
-    element_of,
-    enter,
-)
 from hcpf.cli.errors import INCOMPLETE, INTERRUPTED
-from hcpf.cli.evaluate import Length, TestShare, split_data
+from hcpf.cli.evaluate import Length, TestShare
 from hcpf.cli.screen import Field, note, number, show_json, show_rows
 from hcpf.cli.sources import Source
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:
-    from hcpf.evaluate import Split
+    from collections.abc import Callable
+
+    from hcpf.evaluate import ModelScores, Split
+    from hcpf.evaluate.candidates import CandidateModel
 
 _QUICK = 10  # passes
-_VARIED = 2  # elements that are tried with a varying theta in a quick look
 _SURE = 2.0  # standard errors
-_CLOSE = 0.02  # share of a score within which two rank alike
+_COLUMNS = {
+    "log_likelihood": "log_likelihood",
+    "conditional": "conditional_nonmissing",
+    "auc": "auc",
+    "ndcg": "ndcg",
+    "rmse": "rmse",
+}
+_CLOSE = 0.02  # relative difference of two rankings that counts as equal
 
 
 def compare(
@@ -41,15 +40,15 @@ def compare(
     delimiter: options.Delimiter = None,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help="An element to compare; may be repeated. All that apply."),
+        typer.Option("--only", help="An element to compare; may be repeated. Default: all."),
     ] = None,
-    per: Annotated[
-        list[options.Ways] | None,
+    vary_by: Annotated[
+        list[options.MeanSharing] | None,
         typer.Option(
-            "--per",
+            "--vary-by",
             show_default=False,
-            help="Whether all pairs share one element, or its mean varies by user, item or both; "
-            "may be repeated. All of these.",
+            help="A shared mean, or a mean per user, per item or both; may be repeated. "
+            "Default: all.",
         ),
     ] = None,
     components: options.Components = 50,
@@ -58,8 +57,8 @@ def compare(
         bool,
         typer.Option(
             "--quick",
-            help=f"A first look: one fit of at most {_QUICK} passes for each, and only the "
-            f"{_VARIED} best elements varied.",
+            help=f"One fit of at most {_QUICK} passes per model, and partial pooling only for "
+            "elements that come close to the best with a shared mean.",
         ),
     ] = False,
     seed: options.Seed = 0,
@@ -68,71 +67,84 @@ def compare(
     top: Length = 20,
     as_json: options.Json = False,
 ) -> None:
-    """Which element suits the data? All that apply, with HPF and popularity beside them.
+    """Compare elements on held-out pairs, with HPF and popularity as baselines.
 
-    Each element enters with one mean for all pairs, and with means that vary by user, by item and
-    by both; and, "once", as the value of a pair itself rather than a part of it, as a rating is.
-    Every model is fitted to the same four fifths of the entries and scored on the same rest. The
-    log-likelihood judges both questions at once: which pairs are observed, and their values.
+    Each element is tried with a shared mean and with means per user, per item and both; as a
+    compound model and, the most likely ones, as a hurdle model. Every model is fitted to the same
+    entries and scored on the same others. The log-likelihood measures both: which pairs are
+    observed, and their values.
     """
     import numpy as np
 
-    source = Source(data, user, item, response, duplicates, header, delimiter)
-    entries = source.read()
+    from hcpf.evaluate import split
+    from hcpf.evaluate.candidates import candidate_models
+
+    entries = Source(data, user, item, response, duplicates, header, delimiter).read()
     values = entries.values.astype(np.float64)
-    whole = bool(np.all(values == np.floor(values)))
-    settings = {
+    integers = bool(np.all(values == np.floor(values)))
+    settings: dict[str, Any] = {
         "max_iter": min(max_iter, _QUICK) if quick else max_iter,
         "random_state": seed,
         "n_threads": threads,
+        "progress": False,
     }
     if quick:
         settings["n_fits"] = 1
-    ways = [way.value for way in per or options.Ways]
-    models = candidates(values, only, ways, components, settings)
-    parts = split_data(entries, test, seed)
-    found, left = _run(models, quick and SHARED in ways, parts, top, whole)
-    stopped = left > 0
-    done = [one for one in found if not one.error]
-    if not done and not stopped:
+    ways = [
+        None if way is options.MeanSharing.shared else way.value
+        for way in vary_by or options.MeanSharing
+    ]
+    models = candidate_models(
+        values, only=only or (), vary_by=ways, n_components=components, **settings
+    )
+    parts = split(entries, test=test, validation=0.01, random_state=seed)
+    found, n_left = _run(models, quick and None in ways, parts, top, integers)
+    done = [row for row in found if not row.error]
+    if not (done or n_left):
         raise InputError(f"no model could be fitted; the first: {found[0].error}")
-    verdict = decide(done, parts, top) if done else None
+    verdict = decide(done, models) if done else None
     if as_json:
-        show_json(_as_json(found, verdict, parts, whole, top))
+        show_json(_as_json(found, models, verdict, parts, integers, top))
     elif done:
-        _show(found, verdict, whole, top)
-    for one in found:
-        if one.error:
-            note(f"hcpf: failed: {one.name}: {one.error}")
-    if stopped:
-        note(f"Interrupted: {len(found)} of {len(found) + left} models were compared.")
+        _show(found, verdict, integers, top)
+    for row in found:
+        if row.error:
+            note(f"hcpf: failed: {row.name}: {row.error}")
+    if n_left:
+        note(f"Interrupted: {len(found)} of {len(found) + n_left} models were compared.")
         raise typer.Exit(INTERRUPTED)
     if len(done) < len(found):
         raise typer.Exit(INCOMPLETE)
 
 
 def _run(
-    models: list[Candidate], quick: bool, parts: "Split", top: int, whole: bool
-) -> tuple[list[Entrant], int]:
-    """Fit one after the other, and say how many are left; Ctrl-C keeps those that are done."""
-    found: list[Entrant] = []
-    if not quick:
-        return found, _enter_all("Comparing", models, found, parts, top, whole)
-    first = [one for one in models if one.per is None]
-    if left := _enter_all("Comparing", first, found, parts, top, whole):
-        return found, left
-    elements = {element_of(one.model) for one in models if one.per is not None}
-    done = [element_of(one.model) for one in best_first(found) if not one.error]
-    ranked = [name for name in dict.fromkeys(done) if name in elements][:_VARIED]
-    varied = [one for one in models if one.per is not None and element_of(one.model) in ranked]
-    return found, _enter_all("Varying theta", varied, found, parts, top, whole)
+    models: "list[CandidateModel]", in_rounds: bool, parts: "Split", top: int, integers: bool
+) -> "tuple[list[ModelScores], int]":
+    """Fit and score one after the other; returns the scores and how many Ctrl-C left out."""
+    from hcpf.evaluate import fit_and_score
+    from hcpf.evaluate.candidates import most_promising
+
+    found: list[ModelScores] = []
+
+    def score(one: "CandidateModel") -> None:
+        found.append(
+            fit_and_score(
+                one.name, one.model, parts, top, about=one.about, early_stopping=True,
+                as_mass=integers, keep_errors=True,
+            )
+        )  # fmt: skip
+
+    if not in_rounds:
+        return found, _each("Comparing", models, score)
+    if n_left := _each("Comparing", [one for one in models if one.vary_by is None], score):
+        return found, n_left
+    return found, _each("Partial pooling", most_promising(models, found), score)
 
 
-def _enter_all(
-    title: str, models: list[Candidate], found: list[Entrant],
-    parts: "Split", top: int, whole: bool,
-) -> int:  # fmt: skip
-    """Add what each comes to; returns how many Ctrl-C left out."""
+def _each(
+    title: str, models: "list[CandidateModel]", score: "Callable[[CandidateModel], None]"
+) -> int:
+    """Score models under a progress bar; returns how many Ctrl-C left out."""
     from hcpf._progress import progress_bar
 
     waiting = models[::-1]
@@ -140,85 +152,102 @@ def _enter_all(
         with progress_bar(None, title, len(models)) as advance:
             while waiting:
                 advance(0, waiting[-1].name)
-                found.append(enter(waiting[-1], parts, top, whole))
-                advance(1, waiting.pop().name)  # a fitted model is let go
+                score(waiting[-1])
+                advance(1, waiting.pop().name)  # the fitted model is released
     except KeyboardInterrupt:
         return len(waiting)
     return 0
 
 
-def decide(done: list[Entrant], parts: "Split", top: int) -> dict[str, Any]:
-    """The model to take, and one sentence that says why."""
-    ordered = best_first(done)
-    first = ordered[0]
-    assert first.terms is not None
-    text = f"Take {first.name}{_as_options(first)}: "
-    if len(ordered) == 1:
-        return {"winner": first.name, "why": text + "nothing else applies to these values."}
-    second = ordered[1]
-    assert second.terms is not None
-    lead, error = ahead(first.terms, second.terms, parts)
-    clear = lead > _SURE * error
-    text += "its held-out log-likelihood is the highest, "
-    text += f"{number(lead)} ± {number(error)} per 1,000 entries above {second.name}"
-    if not clear:
-        text += ", which is no clear difference"
-    ranker = max(done, key=lambda one: one.ndcg or 0.0)
-    if (first.ndcg or 0.0) >= (1.0 - _CLOSE) * (ranker.ndcg or 0.0):
-        text += ", and nothing ranks clearly better."
+def _best_first(found: "list[ModelScores]") -> "list[ModelScores]":
+    """Sort by log-likelihood, failed models last."""
+
+    def score(row: "ModelScores") -> float:
+        return float("-inf") if row.pairs is None else row.pairs.per_entry
+
+    return sorted(found, key=score, reverse=True)
+
+
+def decide(done: "list[ModelScores]", models: "list[CandidateModel]") -> dict[str, Any]:
+    """Return the recommended model and one sentence that says why."""
+    from hcpf.evaluate import log_likelihood_gain
+    from hcpf.evaluate.comparison import select_model
+
+    winner = select_model(done)
+    others = [row for row in _best_first(done) if row is not winner]
+    candidate = next(one for one in models if one.name == winner.name)
+    verdict: dict[str, Any] = {"winner": winner.name}
+    text = f"Recommended: {winner.name}{_as_options(candidate)}."
+    if not others:
+        return {**verdict, "why": f"{text} No other model applies to these values."}
+    second = others[0]
+    lead = log_likelihood_gain(winner, second)
+    is_clear = lead.value > _SURE * lead.error
+    likelihood = winner.score("log_likelihood")
+    assert likelihood is not None
+    text += f" Log-likelihood per 1,000 pairs: {likelihood.value:,.2f}, which is "
+    if lead.value >= 0:
+        text += f"{lead} above the runner-up, {second.name}"
+        text += "." if is_clear else "; the difference is not clear."
     else:
+        text += f"{-lead} below {second.name}, too little for a model that is harder to interpret."
+    ranker = max(done, key=_ndcg)
+    if _ndcg(winner) < (1.0 - _CLOSE) * _ndcg(ranker):
+        assert ranker.ranking is not None
         text += (
-            f"; for ranking alone {ranker.name} is better "
-            f"(NDCG@{top} {number(ranker.ndcg)} against {number(first.ndcg)})."
+            f" For ranking alone {ranker.name} is better: NDCG@{ranker.ranking.k} "
+            f"{_ndcg(ranker):.3f} compared with {_ndcg(winner):.3f}."
         )
-    gain = _gain(first, done, parts)
+    shared = next((row for row in others if row.name == candidate.shared_name), None)
+    gain = shared and log_likelihood_gain(winner, shared)
     if gain is not None:
-        text += (
-            f" Letting its mean vary gains {number(gain[0])} ± {number(gain[1])} over one for all."
-        )
+        text += f" Partial pooling gains {gain} over a shared mean."
     return {
-        "winner": first.name, "second": second.name, "lead": lead, "lead_error": error,
-        "clear": clear, "best_ranking": ranker.name, "why": text,
-        "gain_of_varying": gain and gain[0], "gain_error": gain and gain[1],
+        **verdict, "second": second.name, "lead": lead.value, "lead_error": lead.error,
+        "clear": is_clear, "best_ranking": ranker.name, "why": text,
+        "pooling_gain": gain and gain.value, "pooling_gain_error": gain and gain.error,
     }  # fmt: skip
 
 
-def _as_options(winner: Entrant) -> str:
-    """How to fit it."""
-    if winner.about != "HCPF":
+def _ndcg(row: "ModelScores") -> float:
+    return row.ranking.ndcg.value if row.ranking else 0.0
+
+
+def _as_options(winner: "CandidateModel") -> str:
+    """Return the options of ``hcpf fit`` for a model."""
+    if winner.element is None:
         return ""
-    name = element_of(winner.model)
-    once = "" if name == winner.model else " --once"
-    per = "" if winner.per is None else f" --per {winner.per}"
-    return f" (--element {name}{once}{per})"
+    hurdle = " --hurdle" if winner.hurdle else ""
+    pooling = "" if winner.vary_by is None else f" --vary-by {winner.vary_by}"
+    return f" (--element {winner.element}{hurdle}{pooling})"
 
 
-def _gain(winner: Entrant, done: list[Entrant], parts: "Split") -> tuple[float, float] | None:
-    """What a varying theta is worth: the lead over the same element with one for all."""
-    for one in done:
-        if winner.per is not None and one.model == winner.model and one.per is None:
-            assert winner.terms is not None
-            assert one.terms is not None
-            return ahead(winner.terms, one.terms, parts)
-    return None
+def _record(row: "ModelScores") -> dict[str, Any]:
+    """Return the numbers of a model as they are shown."""
+    scores = {key: row.score(name) for key, name in _COLUMNS.items()}
+    values = {key: score and score.value for key, score in scores.items()}
+    return {"model": row.name, **values, "seconds": row.seconds}
 
 
 def _as_json(
-    found: list[Entrant], verdict: dict[str, Any] | None, parts: "Split", whole: bool, top: int
-) -> dict[str, Any]:
-    hidden = ("terms", "error")
-    models = [
-        {"name": one.name}
-        | {name: value for name, value in vars(one).items() if name not in hidden}
-        | {"error": one.error or None}
-        for one in found
-    ]
+    found: "list[ModelScores]", models: "list[CandidateModel]", verdict: dict[str, Any] | None,
+    parts: "Split", integers: bool, top: int,
+) -> dict[str, Any]:  # fmt: skip
+    elements = {one.name: one.element for one in models}
+    rows = [
+        {
+            "name": row.name, "about": row.about, **_record(row), "model": elements[row.name],
+            "vary_by": row.vary_by, "hurdle": row.hurdle, "element": row.element,
+            "passes": row.passes, "error": row.error or None,
+        }
+        for row in found
+    ]  # fmt: skip
     return {
         "train": parts.train.n_observed,
         "test": len(parts.test),
-        "likelihood_of_values": "probability" if whole else "density",
+        "likelihood_of_values": "probability" if integers else "density",
         "top": top,
-        "models": models,
+        "models": rows,
         "verdict": verdict,
     }
 
@@ -227,26 +256,26 @@ def _fixed(places: int, value: float | None) -> str:
     return "–" if value is None else f"{value:,.{places}f}"
 
 
-def _show(found: list[Entrant], verdict: dict[str, Any] | None, whole: bool, top: int) -> None:
+def _show(
+    found: "list[ModelScores]", verdict: dict[str, Any] | None, integers: bool, top: int
+) -> None:
     fields = [
-        Field("model", "model", str, right=False),
-        Field("per", "per", lambda value: value or "–", right=False),
-        Field("log_likelihood", "log-lik. /1,000", partial(_fixed, 2)),
-        Field("conditional", "of a value", partial(_fixed, 3)),
+        Field("model", "Model", str, right=False),
+        Field("log_likelihood", "Log-lik. per 1,000", partial(_fixed, 2)),
+        Field("conditional", "Of a value", partial(_fixed, 3)),
         Field("auc", "AUC", partial(_fixed, 3)),
         Field("ndcg", f"NDCG@{top}", partial(_fixed, 3)),
-        Field("rmse", "RMSE"),
-        Field("seconds", "time", lambda value: "–" if value is None else f"{value:.1f} s"),
+        Field("rmse", "RMSE", number),
+        Field("seconds", "Time", lambda value: "–" if value is None else f"{value:.1f} s"),
     ]
-    ordered = best_first(found)
     best = verdict["winner"] if verdict else None
-    show_rows(fields, [vars(one) | {"best": one.name == best} for one in ordered])
-    kind = "probabilities of whole numbers" if whole else "densities"
+    show_rows(fields, [_record(row) | {"best": row.name == best} for row in _best_first(found)])
+    kind = "probabilities of integers" if integers else "densities"
     note(
-        "Higher is better but for RMSE and time. log-lik.: how well the held-out pairs were "
-        f"foreseen, both whether and with what value; of a value: the values alone ({kind}). AUC: "
-        "how often an observed pair is put above one that was not. NDCG: how well the best of the "
-        "list are picked. RMSE: how far expected values are off. per: who has a mean of their own."
+        "Higher is better except for RMSE and time. Log-lik.: log-likelihood of held-out pairs, "
+        f"observed and missing, per 1,000 of them; of a value: of the values alone ({kind}). AUC: "
+        "how often an observed pair is ranked above a missing one. NDCG: how well the best of the "
+        "list are picked. RMSE: error of the expected value."
     )
     if verdict:
         note(verdict["why"])

@@ -1,5 +1,6 @@
-"""Exit codes, and errors in one line that speaks of options rather than of arguments."""
+"""Exit codes, and errors in one line that names options instead of arguments."""
 
+import re
 from typing import Any
 
 import typer
@@ -11,23 +12,37 @@ FAILED = 1
 INCOMPLETE = 2
 INTERRUPTED = 130
 
-_AS_OPTIONS = {
-    'pass duplicates="sum", "mean" or "last"': "pass --duplicates sum, mean or last",
-    "pass overwrite=True": "pass --overwrite",
-    "leave per out": "leave --per out",
-    "train_on='binary'": "--train-on binary",
-}
+_OPTIONS = {
+    **{
+        name: f"--{name.replace('_', '-')}"
+        for name in (
+            "checkpoint", "delimiter", "density", "duplicates", "element", "header", "hurdle",
+            "item", "like", "max_iter", "names", "overwrite", "response", "scale", "test", "tol",
+            "train_on", "user", "vary_by",
+        )
+    },
+    "n_components": "--components",
+    "n_fits": "--fits",
+    "n_threads": "--threads",
+    "random_state": "--seed",
+}  # fmt: skip
+"""Options by the name of the argument they stand for."""
+
+_ARGUMENT = re.compile(
+    rf"\b({'|'.join(_OPTIONS)})=(?:'([^']*)'|\"([^\"]*)\"|(True)\b|([\w.]+))"  # vary_by='item'
+    rf"|\b({'|'.join(name for name in _OPTIONS if '_' in name)})\b"  # vary_by in a sentence
+)
 
 
 class OneLineErrors(TyperGroup):
-    """A command group whose expected errors end in one line, no traceback."""
+    """A command group whose expected errors end in one line without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; see ``docs/cli.md`` for the exit codes."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            raise  # the reader of our output has gone: typer ends quietly
+            raise  # the reader of our output is gone: typer ends quietly
         except KeyboardInterrupt:
             typer.echo("hcpf: interrupted; no file was left half written.", err=True)
             raise typer.Exit(INTERRUPTED) from None
@@ -40,7 +55,28 @@ def one_line(error: HcpfError | OSError) -> str:
     """Return the message without line breaks; an OSError by its file and reason."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return f"{error.filename}: {error.strerror}."
-    text = " ".join(str(error).split()) or type(error).__name__
-    for python, shell in _AS_OPTIONS.items():
-        text = text.replace(python, shell)
-    return text
+    return name_options(" ".join(str(error).split()) or type(error).__name__)
+
+
+def name_options(text: str) -> str:
+    """Return a message of the library with options in place of arguments.
+
+    >>> name_options("vary_by='item' does not work with Degenerate. Remove vary_by.")
+    '--vary-by item does not work with Degenerate. Remove --vary-by.'
+    >>> name_options("Pass overwrite=True, or duplicates='sum', 'mean' or 'last'.")
+    'Pass --overwrite, or --duplicates sum, mean or last.'
+    """
+
+    def option(match: re.Match[str]) -> str:
+        name, quoted, double_quoted, is_true, plain, bare = match.groups()
+        if bare or is_true:
+            return _OPTIONS[bare or name]
+        return f"{_OPTIONS[name]} {quoted or double_quoted or plain}"
+
+    # The choices after the first of an argument lose their quotes, too.
+    text = re.sub(r"(=(['\"])\w+\2)((?:,? (?:or )?\2\w+\2)+)", _unquote_choices, text)
+    return _ARGUMENT.sub(option, text)
+
+
+def _unquote_choices(match: re.Match[str]) -> str:
+    return match[1] + match[3].replace(match[2], "")

@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.elements import describe_element, element_text, parse_element
 from hcpf.cli.errors import INTERRUPTED
-from hcpf.cli.files import readable_size
+from hcpf.cli.files import note_written
 from hcpf.cli.models import prepare_model
-from hcpf.cli.screen import note as say
-from hcpf.cli.screen import show_facts, show_json
+from hcpf.cli.screen import element_text, ending_text, note, show_facts, show_json
 from hcpf.cli.sources import Source
 
 if TYPE_CHECKING:
-    from hcpf.estimator import HCPF
+    from hcpf.model.fitted import FittedModel
 
 
 def fit(
     data: options.DataFiles,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the model.", show_default=False)
+        Path,
+        typer.Option("--output", "-o", help="Folder to write the model to.", show_default=False),
     ],
     user: options.User = None,
     item: options.Item = None,
@@ -33,11 +32,11 @@ def fit(
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     element: options.ElementName = "auto",
-    per: options.PerWhat = None,
-    once: options.Once = False,
+    vary_by: options.VaryByOption = None,
+    hurdle: options.HurdleOption = False,
     components: options.Components = 50,
-    fits: options.Fits = 1,
-    train_on: options.OnWhat = options.TrainOn.full,
+    fits: options.Fits = 4,
+    train_on: options.TrainOnOption = options.TrainOn.full,
     max_iter: options.MaxIter = 300,
     tol: options.Tolerance = 1e-4,
     seed: options.Seed = 0,
@@ -50,16 +49,20 @@ def fit(
 
     Ctrl-C ends the fit after the current pass and saves the model as it is then.
     """
+    from hcpf.elements.parse import parse_element
+
     prepare_model(output, overwrite=overwrite)
-    chosen = parse_element(element, per and per.value, once)
-    source = Source(data, user, item, response, duplicates, header, delimiter)
-    entries = source.read()
+    chosen = parse_element(element)
+    entries = Source(data, user, item, response, duplicates, header, delimiter).read()
     from hcpf.estimator import HCPF
+    from hcpf.model.inspect import describe_fit
 
     began = time.perf_counter()
-    model = HCPF(
+    estimator = HCPF(
         components,
         element=chosen,
+        vary_by=vary_by and vary_by.value,
+        hurdle=hurdle,
         train_on=train_on.value,
         n_fits=fits,
         max_iter=max_iter,
@@ -68,43 +71,14 @@ def fit(
         n_threads=threads,
         checkpoint=checkpoint,
     ).fit(entries)
-    seconds = time.perf_counter() - began
-    existed = output.exists()
+    seconds, existed, model = time.perf_counter() - began, output.exists(), estimator.model_
     model.save(output, overwrite=overwrite)
-    size = sum(file.stat().st_size for file in output.iterdir())
-    say(f"{'Overwrote' if existed else 'Wrote'} {output} ({readable_size(size)}).")
-    facts = summary(model) | {"seconds": round(seconds, 2), "path": str(output), "bytes": size}
+    n_bytes = note_written(output, replaced=existed)
+    facts = {**describe_fit(model), "seconds": seconds, "path": str(output), "bytes": n_bytes}
     show_json(facts) if as_json else _show(facts)
-    if model.interrupted_:
-        say(how_to_go_on(model, output, checkpoint, overwrite))
+    if model.interrupted:
+        note(_how_to_resume(model, output, checkpoint, overwrite))
         raise typer.Exit(INTERRUPTED)
-
-
-def summary(model: "HCPF") -> dict[str, Any]:
-    """What a fit came to, as JSON."""
-    last = model.history_[-1] if model.history_ else None
-    users, items = model.interactions_.shape
-    return {
-        "users": users,
-        "items": items,
-        "observed": model.interactions_.n_observed,
-        "element": describe_element(model.element_),
-        "components": model.n_components,
-        "fits": len(model.posteriors_),
-        "train_on": model.train_on,
-        "passes": model.n_iter_,
-        "max_iter": model.max_iter,
-        "bound": None if last is None else last.elbo,
-        "interrupted": model.interrupted_,
-        "ended": how_it_ended(model),
-    }
-
-
-def how_it_ended(model: "HCPF") -> str:
-    """Why training stopped."""
-    if model.interrupted_:
-        return "interrupted"
-    return "converged" if model.n_iter_ < model.max_iter else "at --max-iter"
 
 
 def _show(facts: dict[str, Any]) -> None:
@@ -112,22 +86,24 @@ def _show(facts: dict[str, Any]) -> None:
         {
             "data": f"{facts['users']:,} users x {facts['items']:,} items, "
             f"{facts['observed']:,} observed",
-            "element": element_text(facts["element"]),
+            "element": element_text(facts),
             "components": facts["components"],
-            "passes": f"{facts['passes']}, {facts['ended']}",
-            "bound": facts["bound"],
+            "fits": facts["fits"],
+            "passes": ending_text(facts),
+            "ELBO": facts["elbo"],
             "time": f"{facts['seconds']:.1f} s",
         },
         f"Model {facts['path']}",
     )
-    if facts["ended"] == "at --max-iter":
-        say("The fit had not settled yet: a larger --max-iter may give a better model.")
+    if facts["ended"] == "max_iter":
+        note("The fit did not converge: a larger --max-iter may give a better model.")
 
 
-def how_to_go_on(model: "HCPF", output: Path, checkpoint: Path | None, overwrite: bool) -> str:
-    """What to type after Ctrl-C."""
-    state = f"Interrupted after pass {model.n_iter_}: {output} holds the model as it was then."
+def _how_to_resume(
+    model: "FittedModel", output: Path, checkpoint: Path | None, overwrite: bool
+) -> str:
+    state = f"Interrupted after pass {model.n_iter}: {output} contains the model as it was then."
     if checkpoint is None:
-        return f"{state} A fit with --checkpoint FOLDER could be gone on with."
+        return f"{state} Fits with --checkpoint FOLDER can be resumed."
     again = ["hcpf", *sys.argv[1:], *([] if overwrite else ["--overwrite"])]
-    return f"{state} To go on: {shlex.join(again)}"
+    return f"{state} To resume: {shlex.join(again)}"

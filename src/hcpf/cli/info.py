@@ -1,17 +1,38 @@
 """``hcpf info``."""
 
+import json
+import math
+import sys
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.about_data import describe_data, show_data
-from hcpf.cli.about_model import describe_model, show_model
-from hcpf.cli.models import MANIFEST
-from hcpf.cli.screen import show_json
-from hcpf.cli.sources import Source
+from hcpf.cli.errors import name_options
+from hcpf.cli.files import readable_size
+from hcpf.cli.models import MANIFEST, load_model
+from hcpf.cli.screen import (
+    Field,
+    bars,
+    element_text,
+    ending_text,
+    number,
+    percent,
+    show_facts,
+    show_json,
+    show_rows,
+    wrapped,
+)
+from hcpf.cli.sources import Source, read_names
 from hcpf.errors import InputError
+
+if TYPE_CHECKING:
+    from hcpf.model.fitted import FittedModel
+    from hcpf.model.typical_values import TypicalValues
+
+_N_EXTREMES = 3  # rows from either end
 
 
 def info(
@@ -19,7 +40,7 @@ def info(
         list[str],
         typer.Argument(
             metavar="MODEL|DATA",
-            help="A saved model, or data as hcpf fit takes them.",
+            help="A folder written by [b]hcpf fit[/b], or data as it takes them.",
             show_default=False,
         ),
     ],
@@ -32,22 +53,174 @@ def info(
     names: options.Names = None,
     as_json: options.Json = False,
 ) -> None:
-    """Describe data or a model: size, values, what suits them, and what to beware of.
+    """Describe data (size, values, suitable elements, warnings) or a saved model.
 
-    Here a pair with more than one row is only counted; its values are added up.
+    Repeated pairs are counted here and their values added.
     """
     folder = Path(data[0])
     if folder.is_dir():
         if len(data) > 1:
-            raise InputError("give one model, or files.")
+            raise InputError("Pass one model, or files.")
         if not (folder / MANIFEST).exists():
-            raise InputError(
-                f"{folder} is a folder but no model; for files write '{folder}/*.csv'."
-            )
-        about: dict[str, Any] = describe_model(folder, names)
-        show_json(about) if as_json else show_model(about)
+            raise InputError(f"{folder} is not a model. For files, write '{folder}/*.csv'.")
+        about = _describe_model(folder, names)
+        show_json(about) if as_json else _show_model(about)
         return
-    source = Source(data, user, item, response, duplicates, header, delimiter)
-    entries, surplus = source.read_counting()
-    about = describe_data(entries, surplus)
-    show_json(about) if as_json else show_data(about)
+    about = _describe_data(Source(data, user, item, response, duplicates, header, delimiter))
+    show_json(about) if as_json else _show_data(about)
+
+
+def _describe_data(source: Source) -> dict[str, Any]:
+    import numpy as np
+
+    from hcpf.data.summary import summarize
+    from hcpf.training.recipes import likeliest_element
+
+    data, n_repeated = source.read_counting_repeats()
+    about = {"kind": "data", **summarize(data, n_repeated).as_dict()}
+    values = data.values.astype(np.float64)
+    about["most_likely"] = likeliest_element(values).name if np.ptp(values) else "degenerate"
+    about["warnings"] = [name_options(text) for text in about["warnings"]]
+    return about
+
+
+def _show_data(about: dict[str, Any]) -> None:
+    values, per_user, per_item = (
+        about[name] for name in ("values", "entries_per_user", "entries_per_item")
+    )
+    show_facts(
+        {
+            "size": f"{about['users']:,} users x {about['items']:,} items",
+            "observed": f"{about['observed']:,} ({percent(1 - about['sparsity'])} of all pairs)",
+            "entries per user": f"median {number(per_user['median'])}, max {per_user['max']:,}",
+            "entries per item": f"median {number(per_item['median'])}, max {per_item['max']:,}",
+            "values": ("integers " if values["integer"] else "")
+            + f"from {number(values['min'])} to {number(values['max'])}, "
+            f"median {number(values['median'])}, mean {number(values['mean'])}",
+        },
+        "Data",
+    )
+    typer.secho("\nValues", bold=True)
+    for line in bars(about["histogram"]):
+        typer.echo(f"  {line}")
+    elements = {"applicable": ", ".join(about["elements"]), "most likely": about["most_likely"]}
+    show_facts(elements, "\nElements")
+    if about["warnings"]:
+        typer.secho("\nWarnings", bold=True)
+        for text in about["warnings"]:
+            typer.echo(wrapped(f"  - {text}", at_terminal=sys.stdout.isatty(), indent="    "))
+
+
+def _describe_model(folder: Path, names: str | None) -> dict[str, Any]:
+    from hcpf.model.inspect import describe_model
+
+    model = load_model(folder)
+    manifest = json.loads((folder / MANIFEST).read_bytes())["manifest"]
+    written = datetime.fromtimestamp((folder / MANIFEST).stat().st_mtime, UTC)
+    return {
+        "kind": "model",
+        "path": str(folder),
+        **describe_model(model),
+        "typical_values": _describe_typical_values(model, read_names(names, model.items)),
+        "written": written.isoformat(timespec="seconds"),
+        "version": manifest.get("hcpf"),
+        "bytes": sum(file.stat().st_size for file in folder.iterdir()),
+    }
+
+
+def _show_model(about: dict[str, Any]) -> None:
+    priors = {
+        axis: ", ".join(
+            f"{name.removeprefix(axis + '_').replace('_', ' ')} {number(value)}"
+            for name, value in about["priors"].items()
+            if name.startswith(axis)
+        )
+        for axis in ("user", "item")
+    }
+    observed = "the training data were not saved"
+    if about["observed"] is not None:
+        observed = f"{about['observed']:,} observed ({percent(1 - about['sparsity'])})"
+    show_facts(
+        {
+            "data": f"{about['users']:,} users x {about['items']:,} items, {observed}",
+            "trained on": {"full": "all pairs", "observed": "observed pairs"}[about["train_on"]],
+            "element": element_text(about),
+            "components": about["components"],
+            "fits": about["fits"],
+            "priors": [f"users: {priors['user']}", f"items: {priors['item']}"],
+            "passes": ending_text(about),
+            "ELBO": about["elbo"],
+            "fit time": "–" if about["seconds"] is None else f"{about['seconds']:.1f} s",
+            "written": f"{about['written']} by hcpf {about['version']}",
+            "on disk": readable_size(about["bytes"]),
+        },
+        f"Model {about['path']}",
+    )
+    for axis, typical in (about["typical_values"] or {}).items():
+        _show_typical_values(axis, typical, crossed=len(about["typical_values"]) == 2)
+
+
+def _describe_typical_values(
+    model: "FittedModel", names: dict[str, str]
+) -> dict[str, dict[str, Any]] | None:
+    """Return typical values by axis; None without partial pooling or without training data."""
+    from hcpf.model.typical_values import pooled_axes, typical_values
+
+    if model.data is None or not pooled_axes(model):
+        return None
+    found = (typical_values(model, axis) for axis in pooled_axes(model))
+    return {typical.axis.word: _describe_axis(typical, model, names) for typical in found}
+
+
+def _describe_axis(
+    typical: "TypicalValues", model: "FittedModel", names: dict[str, str]
+) -> dict[str, Any]:
+    ids = model.users if typical.axis.word == "user" else model.items
+    named = bool(names) and typical.axis.word == "item"
+
+    def describe_row(row: Any) -> dict[str, Any]:
+        name = {"name": names.get(str(ids[row]))} if named else {}
+        return {
+            "id": ids[row], **name, "typical_value": typical.value[row],
+            "entries": typical.entries[row], "average": typical.average[row],
+        }  # fmt: skip
+
+    highest, lowest = typical.extremes(_N_EXTREMES)
+    theta = model.posteriors[0].axis(typical.axis).theta
+    assert theta is not None
+    return {
+        "prior": {"chi": theta.chi0, "nu": theta.nu0},
+        "fitted": dict(zip(("low", "median", "high"), typical.levels, strict=True)),
+        "new": dict(zip(("low", "median", "high"), typical.new, strict=True)),
+        "highest": [describe_row(row) for row in highest],
+        "lowest": [describe_row(row) for row in lowest],
+    }
+
+
+def _show_typical_values(word: str, about: dict[str, Any], *, crossed: bool) -> None:
+    other = {"user": "item", "item": "user"}[word]
+    facts = {
+        f"fitted {word}s": _levels_text(about["fitted"]),
+        f"a new {word}": _levels_text(about["new"]),
+    }
+    partner = f", with the median {other}" if crossed else ""
+    show_facts(facts, f"\nTypical value per {word}{partner}")
+    typer.echo("")
+    named = any(row.get("name") for row in about["highest"] + about["lowest"])
+    fields = [
+        Field("end", "", right=False),
+        Field("id", word.capitalize(), str, right=False),
+        *([Field("name", "Name", lambda value: value or "–", right=False)] if named else []),
+        Field("typical_value", "Typical value"),
+        Field("entries", "Entries"),
+        Field("average", "Average of entries"),
+    ]
+    show_rows(fields, [{**row, "end": end} for end in ("highest", "lowest") for row in about[end]])
+
+
+def _levels_text(levels: dict[str, float]) -> str:
+    # All three get the decimals that give the median three significant digits.
+    size = abs(float(levels["median"]))
+    decimals = min(max(2 - math.floor(math.log10(size)), 0), 8) if size > 0 else 2
+    low, median, high = (f"{levels[name]:,.{decimals}f}" for name in ("low", "median", "high"))
+    return f"median {median}, 90% between {low} and {high}"

@@ -1,6 +1,5 @@
-"""Saved models: loading, checking where one may go, ids from text, and fitting with a message."""
+"""Saved models: loading, checks of the output folder, and ids from text."""
 
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,56 +7,50 @@ from typing import TYPE_CHECKING, Any
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from hcpf.estimator import HCPF
+    from hcpf.data.canonical import IdArray
+    from hcpf.data.ids import IdIndex
+    from hcpf.model.fitted import FittedModel
 
 MANIFEST = "manifest.json"
 
 
-def load_model(path: Path) -> "HCPF":
+def load_model(path: Path) -> "FittedModel":
     """Load a saved model."""
-    from hcpf.estimator import HCPF
+    from hcpf.model.fitted import FittedModel
 
     if not path.exists():
-        raise InputError(f"{path}: there is no such model. Make one with: hcpf fit DATA -o {path}")
-    return HCPF.load(path)
+        raise InputError(f"{path}: there is no such model. Fit one with: hcpf fit DATA -o {path}")
+    return FittedModel.load(path)
 
 
 def prepare_model(path: Path, *, overwrite: bool) -> None:
-    """Find out before the fit whether a model can be written there."""
+    """Check before the fit that a model can be written to a folder."""
     if not path.exists():
         return
     if not path.is_dir():
-        raise InputError(f"{path} is a file; a model is a folder. Choose another name for -o.")
+        raise InputError(f"{path} is a file, but a model is a folder. Choose another name for -o.")
     if (path / MANIFEST).exists():
         if not overwrite:
-            raise InputError(f"{path} holds a model already: pass --overwrite to replace it.")
+            raise InputError(f"{path} contains a model already. Pass --overwrite to replace it.")
     elif any(path.iterdir()):
-        raise InputError(f"{path} holds other files. Choose another name for -o.")
+        raise InputError(f"{path} contains other files. Choose another name for -o.")
 
 
-def parse_ids(side: str, known: "NDArray[Any]", texts: Sequence[Any]) -> "NDArray[Any]":
-    """Ids from the command line or a file in the form that the model's ids have."""
+def parse_ids(index: "IdIndex", texts: Sequence[Any]) -> "IdArray":
+    """Return ids from the command line or a file, in the type of the model's ids."""
     import numpy as np
 
-    example = known[0]
-    kind: Any = str if isinstance(example, str) else int
-    kind = uuid.UUID if isinstance(example, uuid.UUID) else kind
-    out: NDArray[Any] = np.empty(len(texts), dtype=object)
-    for place, text in enumerate(texts):
+    ids, word = index.ids, index.name.removesuffix("s")
+    example = ids[0]
+    to_id: Any = type(example) if ids.dtype.kind == "O" else int
+    parsed = np.empty(len(texts), dtype=object)
+    for position, text in enumerate(texts):
         try:
-            out[place] = text if isinstance(text, kind) else kind(str(text))
+            parsed[position] = text if isinstance(text, to_id) else to_id(str(text))
         except ValueError:
+            kind = "integers" if to_id is int else f"{to_id.__name__}s"
             raise InputError(
-                f"--{side} {text}: no such {side}; the model's are like {example}."
+                f"--{word} {text}: unknown {word}. {word.capitalize()} ids in this model are "
+                f"{kind}, for example {example}."
             ) from None
-    return out if kind is not int else out.astype(known.dtype)
-
-
-def unknown_ids(known: "NDArray[Any]", asked: "NDArray[Any]") -> "NDArray[np.bool_]":
-    """Which of the ids the model does not know."""
-    from hcpf.data.ids import IdIndex
-
-    return IdIndex("ids", known).known(asked) < 0
+    return parsed if to_id is not int else parsed.astype(ids.dtype)

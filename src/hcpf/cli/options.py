@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options shared by several commands."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -11,7 +11,7 @@ _MODEL = "Model"
 
 
 class Duplicates(StrEnum):
-    """What to do with a pair that has more than one row."""
+    """How the rows of a repeated pair are merged."""
 
     error = "error"
     sum = "sum"
@@ -20,23 +20,22 @@ class Duplicates(StrEnum):
 
 
 class TrainOn(StrEnum):
-    """What the model is trained on."""
+    """The pairs that the model is trained on."""
 
     full = "full"
     observed = "observed"
-    binary = "binary"
 
 
-class Per(StrEnum):
-    """Who has a theta, and so a mean of one element, of their own."""
+class VaryBy(StrEnum):
+    """Whose mean of one element is estimated apart, partially pooled."""
 
     user = "user"
     item = "item"
     both = "both"
 
 
-class Ways(StrEnum):
-    """All ways in which an element can be compared."""
+class MeanSharing(StrEnum):
+    """Means to compare: a shared one, or one per user, per item or both."""
 
     shared = "shared"
     user = "user"
@@ -45,7 +44,7 @@ class Ways(StrEnum):
 
 
 class By(StrEnum):
-    """What recommendations are ranked by."""
+    """The score that recommendations are ranked by."""
 
     consensus = "consensus"
     probability = "probability"
@@ -57,51 +56,50 @@ DataFiles = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA",
-        help="CSV, TSV, Parquet or Arrow files, or globs in quotes; or the word [b]retail[/b], "
-        "the data set that comes with hcpf.",
+        help="CSV, TSV, Parquet or Arrow files, or quoted globs; or the word [b]retail[/b], the "
+        "data set that comes with hcpf.",
         show_default=False,
     ),
 ]
 ModelFolder = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A model that [b]hcpf fit[/b] wrote.")
+    Path, typer.Argument(metavar="MODEL", help="Folder written by [b]hcpf fit[/b].")
 ]
 
 User = Annotated[
     str | None,
     typer.Option(
-        "--user", help="Column of the users: its name, or its place from 0. Guessed if left out.",
-        rich_help_panel=_COLUMNS,
+        "--user", rich_help_panel=_COLUMNS,
+        help="Column of the users: its name, or its position from 0. Default: guessed.",
     ),
 ]  # fmt: skip
 Item = Annotated[
     str | None,
-    typer.Option("--item", help="Column of the items.", rich_help_panel=_COLUMNS),
-]
+    typer.Option("--item", help="Column of the items. Default: guessed.",
+                 rich_help_panel=_COLUMNS),
+]  # fmt: skip
 Response = Annotated[
     str | None,
     typer.Option(
         "--response", rich_help_panel=_COLUMNS,
-        help="Column of the values; [b]none[/b] counts every row as 1. Of retail: spend, "
-        "quantity or invoices.",
+        help="Column of the values; [b]none[/b] counts every row as 1. For retail: spend, quantity "
+        "or invoices. Default: guessed.",
     ),
 ]  # fmt: skip
 OnDuplicates = Annotated[
     Duplicates,
-    typer.Option(
-        "--duplicates", help="What to do with a pair that has more than one row.",
-        rich_help_panel=_COLUMNS,
-    ),
+    typer.Option("--duplicates", help="How to merge the rows of a repeated pair.",
+                 rich_help_panel=_COLUMNS),
 ]  # fmt: skip
 Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header", rich_help_panel=_COLUMNS, show_default=False,
-        help="Whether the first line of text files names the columns. Guessed if left out.",
+        help="Whether the first line of text files names the columns. Default: detected.",
     ),
 ]  # fmt: skip
 Delimiter = Annotated[
     str | None,
-    typer.Option("--delimiter", help="Of text files. Guessed if left out.",
+    typer.Option("--delimiter", help="Delimiter of text files. Default: detected.",
                  rich_help_panel=_COLUMNS),
 ]  # fmt: skip
 
@@ -109,26 +107,25 @@ ElementName = Annotated[
     str,
     typer.Option(
         "--element", "-e", rich_help_panel=_MODEL,
-        help="What a value is made of: auto, gamma, inverse_gaussian, normal, poisson, binomial, "
-        "... or with first parameters, as gamma:2,0.05.",
+        help="Distribution of one element: auto, gamma, inverse_gaussian, normal, poisson, "
+        "binomial, ..., or presence, which ignores the values. Initial parameters may follow, for "
+        "example gamma:2,0.05.",
     ),
 ]  # fmt: skip
-Once = Annotated[
+HurdleOption = Annotated[
     bool,
     typer.Option(
-        "--once", rich_help_panel=_MODEL,
-        help="An observed value is one element, however large the rate of its pair: for ratings, "
-        "say. Left out: a sum of elements with --element, else as the "
-        "data suggest.",
+        "--hurdle", rich_help_panel=_MODEL,
+        help="Model each value as a single element instead of a sum; use it for ratings. Requires "
+        "--element; auto compares both.",
     ),
 ]  # fmt: skip
-PerWhat = Annotated[
-    Per | None,
+VaryByOption = Annotated[
+    VaryBy | None,
     typer.Option(
-        "--per", rich_help_panel=_MODEL, show_default=False,
-        help="Whether each user, each item or both have a mean of one element of their own: what "
-        "a customer usually spends, what a product usually costs. Left out: one mean for all with "
-        "--element, else as the data suggest.",
+        "--vary-by", rich_help_panel=_MODEL, show_default=False,
+        help="Estimate a mean per user, per item or both (partial pooling). Requires --element; "
+        "auto compares all four. Default: a shared mean.",
     ),
 ]  # fmt: skip
 Components = Annotated[
@@ -138,40 +135,39 @@ Components = Annotated[
 ]  # fmt: skip
 Fits = Annotated[
     int,
-    typer.Option("--fits", min=1, metavar="N", help="Fits from different seeds, averaged.",
+    typer.Option("--fits", min=1, metavar="N", help="Number of fits whose rates are averaged.",
                  rich_help_panel=_MODEL),
 ]  # fmt: skip
-OnWhat = Annotated[
+TrainOnOption = Annotated[
     TrainOn,
     typer.Option(
         "--train-on", rich_help_panel=_MODEL,
-        help="All pairs, missing ones included; observed entries only; or only which pairs are "
-        "observed.",
+        help="Pairs to train on: full (missing pairs are data) or observed (they are not).",
     ),
 ]  # fmt: skip
 Seed = Annotated[
     int,
-    typer.Option("--seed", min=0, metavar="N", help="The same seed gives the same result.",
-                 rich_help_panel=_MODEL),
+    typer.Option("--seed", min=0, metavar="N", rich_help_panel=_MODEL,
+                 help="Random seed; the same seed gives the same result."),
 ]  # fmt: skip
 MaxIter = Annotated[
     int,
-    typer.Option("--max-iter", min=1, metavar="N", help="The most passes over the data.",
+    typer.Option("--max-iter", min=1, metavar="N", help="Maximum number of passes over the data.",
                  rich_help_panel=_MODEL),
 ]  # fmt: skip
 Tolerance = Annotated[
     float,
     typer.Option(
         "--tol", min=0.0, metavar="SHARE", rich_help_panel=_MODEL,
-        help="Stop when a pass changes the bound by less than this share; 0 never does.",
+        help="Stop when the relative ELBO change per pass falls below this value; 0 disables early "
+        "stopping.",
     ),
 ]  # fmt: skip
 Threads = Annotated[
     int | None,
     typer.Option(
-        "--threads", min=1, metavar="N",
-        help="Threads; all cores if left out. The result is the same.",
-        rich_help_panel=_MODEL,
+        "--threads", min=1, metavar="N", rich_help_panel=_MODEL,
+        help="Number of threads; it does not change the result. Default: all cores.",
     ),
 ]  # fmt: skip
 
@@ -179,12 +175,15 @@ Checkpoint = Annotated[
     Path | None,
     typer.Option(
         "--checkpoint",
-        help="Folder to go on from: the same command, stopped and started again, takes up where "
-        "it was.",
+        help="Checkpoint folder. Rerun the same command to resume an interrupted fit.",
     ),
 ]
 Names = Annotated[
-    str | None, typer.Option("--names", help="File of item ids and their names; or retail.")
+    str | None,
+    typer.Option("--names", help="Table of item ids and names, or the word [b]retail[/b]."),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there already.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout, and nothing else.")]
+TableFile = Annotated[
+    Path | None, typer.Option("--output", "-o", help="File to write: .parquet, .csv or .tsv.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout and nothing else.")]

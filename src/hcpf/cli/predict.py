@@ -7,28 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.files import prepare_table, write_table
-from hcpf.cli.intervals import LEVEL, intervals
-from hcpf.cli.models import load_model, parse_ids, unknown_ids
-from hcpf.cli.names import two_columns
-from hcpf.cli.recommend import EXPECTED, PROBABILITY, RESPONSE
+from hcpf.cli.files import note_written, prepare_table
+from hcpf.cli.models import load_model, parse_ids
+from hcpf.cli.recommend import EXPECTED, PROBABILITY, VALUE
 from hcpf.cli.screen import Field, note, show_json, show_rows
 from hcpf.cli.sources import Source
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:
-    from hcpf.estimator import HCPF
+    from hcpf.model.fitted import FittedModel
+    from hcpf.model.tables import Table
 
-_STEP = 1 << 20  # pairs at once
-
-FIELDS = (
-    Field("user", "user", str, right=False),
-    Field("item", "item", str, right=False),
+_LEVEL = 0.9
+_FIELDS = (
+    Field("user", "User", str, right=False),
+    Field("item", "Item", str, right=False),
     PROBABILITY,
-    RESPONSE,
+    VALUE,
     EXPECTED,
-    Field("low", f"{LEVEL:.0%} from"),
-    Field("high", "to"),
+    Field("low", f"{_LEVEL:.0%} from"),
+    Field("high", "To"),
 )
 
 
@@ -44,108 +42,81 @@ def predict(
     ] = None,
     pairs: Annotated[
         str | None,
-        typer.Option("--pairs", help="File with a column of users and one of items."),
+        typer.Option("--pairs", help="File with a column of users and a column of items."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="All users and all items; needs -o.", show_default=False)
+        bool,
+        typer.Option("--all", help="All users and all items. Requires -o.", show_default=False),
     ] = False,
     skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Leave out pairs of --pairs with unknown ids.")
+        bool, typer.Option("--skip-unknown", help="Skip pairs of --pairs with unknown ids.")
     ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File: .parquet, .csv or .tsv.")
-    ] = None,
+    output: options.TableFile = None,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
 ) -> None:
-    """Predict pairs: whether they will be observed, and with what value.
+    """Predict pairs: the probability that they are observed, and their values.
 
-    For each pair the probability that it is observed; the expected value if it is, with a 90%
-    interval (low, high); and the expected total, which counts unobserved pairs as 0. Several users
+    The columns are the probability that the pair is observed, its value if it is with a 90%
+    interval (low, high), and the expected value, which counts a missing pair as 0. Several users
     and items are all combined.
     """
     _check_usage(user, item, pairs, everything, output)
     if output is not None:
         prepare_table(output, overwrite=overwrite)
-    fitted = load_model(model)
-    total = 0
+    from hcpf.model.prediction_table import predict_all
+    from hcpf.model.tables import write_tables
+
+    fitted, total = load_model(model), 0
     if everything:
-        wanted = _products(fitted.users_, fitted.items_)
-        total = len(fitted.users_) * len(fitted.items_)
+        tables = predict_all(fitted, fitted.users, fitted.items, _LEVEL)
+        total = len(fitted.users) * len(fitted.items)
     elif pairs is not None:
-        wanted = _pairs_in(fitted, pairs, skip_unknown)
+        tables = _predict_file(fitted, Path(pairs), skip_unknown)
     else:
-        wanted = _products(
-            parse_ids("user", fitted.users_, user or []),
-            parse_ids("item", fitted.items_, item or []),
-        )
-    tables = (predictions(fitted, *part) for part in wanted)
+        users = parse_ids(fitted.user_index, user or [])
+        items = parse_ids(fitted.item_index, item or [])
+        tables = predict_all(fitted, users, items, _LEVEL)
     if output is not None:
-        rows = write_table(output, tables, total)
+        existed = output.exists()
+        rows = write_tables(output, tables, overwrite=overwrite, total=total, progress=None)
+        note_written(output, replaced=existed)
         if as_json:
             show_json({"path": str(output), "rows": rows})
         return
-    records = [record for table in tables for record in table.to_pylist()]
-    show_json(records) if as_json else show_rows(FIELDS, records)
+    records = [row._asdict() for table in tables for row in table]
+    show_json(records) if as_json else show_rows(_FIELDS, records)
 
 
 def _check_usage(user: Any, item: Any, pairs: Any, everything: bool, output: Any) -> None:
     ways = [bool(user or item), pairs is not None, everything]
     if sum(ways) != 1 or bool(user) != bool(item):
-        raise typer.BadParameter("give --user and --item, or --pairs FILE, or --all.")
+        raise typer.BadParameter("Pass --user and --item, or --pairs FILE, or --all.")
     if everything and output is None:
-        raise typer.BadParameter("--all needs a file to write to: -o everything.parquet.")
+        raise typer.BadParameter("--all requires a file to write to, for example -o all.parquet.")
 
 
-def _products(users: Any, items: Any) -> Iterator[tuple[Any, Any]]:
-    """All pairs, a few users at a time."""
+def _predict_file(model: "FittedModel", path: Path, skip_unknown: bool) -> "Iterator[Table]":
+    """Yield the predictions for the pairs of a file, in its order."""
     import numpy as np
 
-    step = max(1, _STEP // len(items))
-    for first in range(0, len(users), step):
-        some = users[first : first + step]
-        yield np.repeat(some, len(items)), np.tile(items, len(some))
+    from hcpf.data.readers import read_pairs
+    from hcpf.model.prediction_table import predict_table
 
-
-def _pairs_in(model: "HCPF", path: str, skip_unknown: bool) -> Iterator[tuple[Any, Any]]:
-    import numpy as np
-
-    roles, header = Source([path], response="none").roles(quiet=True)
-    note(f"user = {roles.user}, item = {roles.item}")
-    skipped = 0
-    for batch in two_columns(path, roles.user, roles.item, header=header):
-        users = parse_ids("user", model.users_, [pair[0] for pair in batch])
-        items = parse_ids("item", model.items_, [pair[1] for pair in batch])
-        new_user = unknown_ids(model.users_, users)
-        strange = new_user | unknown_ids(model.items_, items)
-        if strange.any() and not skip_unknown:
-            place, number = int(np.argmax(strange)), int(strange.sum())
-            one = f"user {users[place]}" if new_user[place] else f"item {items[place]}"
+    roles, header = Source([str(path)], response="none").columns()
+    n_skipped = 0
+    for first, second in read_pairs(path, roles.user, roles.item, header=header):
+        users, items = parse_ids(model.user_index, first), parse_ids(model.item_index, second)
+        new_user = model.user_index.known(users) < 0
+        unknown = new_user | (model.item_index.known(items) < 0)
+        if unknown.any() and not skip_unknown:
+            row, n_rows = int(np.argmax(unknown)), int(unknown.sum())
+            example = f"user {users[row]}" if new_user[row] else f"item {items[row]}"
             raise InputError(
-                f"{path}: the model does not know {one} ({number} such "
-                f"{'rows' if number > 1 else 'row'}). Pass --skip-unknown to leave these out."
+                f"{path}: unknown {example} ({n_rows:,} {'row' if n_rows == 1 else 'rows'} with "
+                "unknown ids). Pass --skip-unknown to skip them."
             )
-        skipped += int(strange.sum())
-        yield users[~strange], items[~strange]
-    if skipped:
-        note(f"Left out {skipped:,} pairs with ids that the model does not know.")
-
-
-def predictions(model: "HCPF", users: Any, items: Any) -> Any:
-    """Everything about some pairs, as an Arrow table."""
-    import pyarrow as pa
-
-    predictive = model.predictive(users, items)
-    low, high = intervals(predictive)
-    ids = [ids if ids.dtype.kind != "O" else [str(one) for one in ids] for ids in (users, items)]
-    return pa.table(
-        {
-            "user": ids[0],
-            "item": ids[1],
-            "probability": predictive.prob_observed,
-            "response": predictive.mean_observed,
-            "expected": predictive.mean,
-            "low": low,
-            "high": high,
-        }
-    )
+        n_skipped += int(unknown.sum())
+        yield predict_table(model, users[~unknown], items[~unknown], _LEVEL)
+    if n_skipped:
+        note(f"Skipped {n_skipped:,} pairs with unknown ids.")

@@ -2,25 +2,26 @@
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.files import prepare_table, write_table
+from hcpf.cli.files import note_written, prepare_table
 from hcpf.cli.models import load_model, parse_ids
-from hcpf.cli.names import read_names
 from hcpf.cli.screen import Field, number, percent, show_json, show_rows
+from hcpf.cli.sources import read_names
 
 if TYPE_CHECKING:
-    from hcpf.estimator import HCPF
+    from hcpf.data.canonical import IdArray
+    from hcpf.model.fitted import FittedModel
+    from hcpf.model.tables import Table
 
-_STEP = 1 << 20  # rows of output made at once
+_BLOCK = 1 << 20  # rows of output computed at once
 
-PROBABILITY = Field("probability", "probability", percent)
-RESPONSE = Field("response", "value if so")
-EXPECTED = Field("expected", "expected total")
+PROBABILITY = Field("probability", "Probability", percent)
+VALUE = Field("response", "Value if observed")
+EXPECTED = Field("expected", "Expected value")
 
 
 def recommend(
@@ -29,86 +30,80 @@ def recommend(
         list[str] | None,
         typer.Argument(metavar="USER", help="Ids of users.", show_default=False),
     ] = None,
-    n: Annotated[int, typer.Option("--number", "-n", min=1, help="Items for each user.")] = 10,
+    n: Annotated[int, typer.Option("--number", "-n", min=1, help="Number of items per user.")] = 10,
     by: Annotated[
         options.By,
         typer.Option(
             "--by",
-            help="Consensus of the fits, probability that the pair is observed, value if it is, or "
-            "expected total.",
+            help="Score to rank by: consensus of the fits, probability that the pair is observed, "
+            "response (value if observed) or expected (value).",
         ),
     ] = options.By.consensus,
     everyone: Annotated[
-        bool, typer.Option("--all", help="All users; needs -o.", show_default=False)
+        bool, typer.Option("--all", help="All users. Requires -o.", show_default=False)
     ] = False,
     seen: Annotated[
-        bool, typer.Option("--seen", help="Also items that the user has already.")
+        bool, typer.Option("--seen", help="Include items that the user has an entry for.")
     ] = False,
     names: options.Names = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File: .parquet, .csv or .tsv.")
-    ] = None,
+    output: options.TableFile = None,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
 ) -> None:
-    """The best items for users, best first.
-
-    Items that the user has already are left out.
-    """
+    """Recommend the best new items for users, best first."""
     if bool(users) == everyone:
-        raise typer.BadParameter("name one or more users, or pass --all.")
+        raise typer.BadParameter("Pass one or more users, or --all.")
     if everyone and output is None:
-        raise typer.BadParameter("--all needs a file to write to: -o lists.parquet.")
+        raise typer.BadParameter("--all requires a file to write to, for example -o lists.parquet.")
     if output is not None:
         prepare_table(output, overwrite=overwrite)
+    from hcpf.model.tables import write_tables
+
     fitted = load_model(model)
-    called = read_names(names, fitted.items_)
-    ids = fitted.users_ if everyone else parse_ids("user", fitted.users_, users or [])
-    parts = _lists(fitted, ids, n, by.value, not seen)
+    item_names = read_names(names, fitted.items)
+    ids = fitted.users if everyone else parse_ids(fitted.user_index, users or [])
+    tables = _recommend(fitted, ids, n, by.value, not seen, item_names)
     if output is not None:
-        tables = (_with_names(part.to_arrow(), called) for part in parts)
-        rows = write_table(output, tables, total=n * len(ids))
+        existed = output.exists()
+        rows = write_tables(output, tables, overwrite=overwrite, total=n * len(ids), progress=None)
+        note_written(output, replaced=existed)
         if as_json:
             show_json({"path": str(output), "users": len(ids), "rows": rows})
         return
-    records = [record for part in parts for record in _records(part, called)]
-    _show(records, called is not None, as_json)
+    _show([row._asdict() for table in tables for row in table], bool(item_names), as_json)
 
 
-def _lists(model: "HCPF", ids: Any, n: int, by: str, exclude_seen: bool) -> Iterator[Any]:
-    step = max(1, _STEP // n)
-    for first in range(0, len(ids), step):
-        yield model.recommend(ids[first : first + step], n, by=by, exclude_seen=exclude_seen)
+def _recommend(
+    model: "FittedModel", users: "IdArray", n: int, by: str, exclude_seen: bool,
+    names: dict[str, str],
+) -> "Iterator[Table]":  # fmt: skip
+    """Yield recommendations for a few users at a time, with a column of names if there are any."""
+    from hcpf.model.tables import Table
 
-
-def _with_names(table: Any, called: dict[str, str] | None) -> Any:
-    if called is None:
-        return table
-    names = [called.get(str(item), "") for item in table["item"].to_pylist()]
-    return table.add_column(table.schema.get_field_index("item") + 1, "name", [names])
-
-
-def _records(part: Any, called: dict[str, str] | None) -> list[dict[str, Any]]:
-    columns = list(part.columns())
-    records = [dict(zip(columns, row, strict=True)) for row in part]
-    for record in records if called is not None else ():
-        record["name"] = (called or {}).get(str(record["item"]), "")
-    return records
+    step = max(1, _BLOCK // n)
+    for first in range(0, len(users), step):
+        table = model.recommend(users[first : first + step], n, by=by, exclude_seen=exclude_seen)
+        if names:
+            columns = table.columns()
+            named = {"name": [names.get(str(item), "") for item in columns["item"]]}
+            yield Table(user=columns.pop("user"), item=columns.pop("item"), **named, **columns)
+        else:
+            yield table
 
 
 def _show(records: list[dict[str, Any]], named: bool, as_json: bool) -> None:
     if as_json:
         show_json(records)
         return
-    one_user = len({record["user"] for record in records}) == 1
+    single_user = len({record["user"] for record in records}) == 1
+    show_user = not single_user or not sys.stdout.isatty()
     fields = [
-        *([] if one_user and sys.stdout.isatty() else [Field("user", "user", str, right=False)]),
-        Field("rank", "rank", number),
-        Field("item", "item", str, right=False),
-        *([Field("name", "name", str, right=False)] if named else []),
+        *([Field("user", "User", str, right=False)] if show_user else []),
+        Field("rank", "Rank", number),
+        Field("item", "Item", str, right=False),
+        *([Field("name", "Name", str, right=False)] if named else []),
         PROBABILITY,
-        RESPONSE,
+        VALUE,
         EXPECTED,
     ]
-    title = f"For user {records[0]['user']}" if one_user else ""
-    show_rows(fields, records, title)
+    show_rows(fields, records, f"User {records[0]['user']}" if single_user else "")

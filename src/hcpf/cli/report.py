@@ -1,18 +1,15 @@
 """``hcpf report``."""
 
-from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from hcpf.cli import options
 from hcpf.cli.files import prepare_file, replacing
 from hcpf.cli.models import load_model
-from hcpf.cli.names import read_names
 from hcpf.cli.screen import show_json
-from hcpf.cli.sources import Source
-from hcpf.errors import MissingDependencyError
+from hcpf.cli.sources import read_names
 
 
 def report(
@@ -20,46 +17,26 @@ def report(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="File to write.", show_default=False)
     ],
-    data: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="DATA", help="Other data than those the model was fitted to."),
+    evaluation: Annotated[
+        Path | None,
+        typer.Option(
+            "--evaluation", "-e", show_default=False,
+            help="File that [b]hcpf evaluate --output[/b] wrote, for the section on predictions.",
+        ),
     ] = None,
-    user: options.User = None,
-    item: options.Item = None,
-    response: options.Response = None,
-    duplicates: options.OnDuplicates = options.Duplicates.error,
-    header: options.Header = None,
-    delimiter: options.Delimiter = None,
     names: options.Names = None,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
-) -> None:
-    """Write a report of a model: what it learnt, and how far it can be trusted."""
-    write_report = _writer()
+) -> None:  # fmt: skip
+    """Write a report on a model: what it found, and how well it predicts."""
+    from hcpf.evaluate import Evaluation
+    from hcpf.report import write_report
+
     prepare_file(output, overwrite=overwrite)
+    scored = None if evaluation is None else Evaluation.load(evaluation)
     fitted = load_model(model)
-    entries = None
-    if data:
-        entries = Source(data, user, item, response, duplicates, header, delimiter).read()
-    known = read_names(names, fitted.items_)
+    known = read_names(names, fitted.items)
     with replacing(output) as partial:
-        # The ending may tell the writer the format, so it stays.
-        named = partial.with_name(f"{partial.name}{output.suffix}")
-        try:
-            write_report(fitted, named, data=entries, names=known)
-            named.replace(partial)
-        finally:
-            named.unlink(missing_ok=True)
+        write_report(fitted, partial, evaluation=scored, names=known or None, overwrite=True)
     if as_json:
         show_json({"path": str(output)})
-
-
-def _writer() -> Any:
-    try:
-        return import_module("hcpf.report").write_report
-    except ModuleNotFoundError as error:
-        if error.name != "hcpf.report":
-            raise
-    except AttributeError:
-        pass
-    raise MissingDependencyError("this version of hcpf writes no reports yet: upgrade hcpf.")

@@ -1,4 +1,4 @@
-"""What is printed: tables for a terminal, tab-separated rows for a pipe, JSON for machines.
+"""Output: tables for a terminal, tab-separated rows for a pipe, JSON for machines.
 
 Results go to stdout, everything else to stderr.
 """
@@ -15,14 +15,17 @@ from typing import Any
 
 import typer
 
+_BLOCKS = " ▏▎▍▌▋▊▉█"  # eighths of a character
+_MAX_BAR_WIDTH = 50  # characters
+
 
 def note(text: str) -> None:
-    """Say on stderr what was decided or done."""
+    """Print to stderr what was decided or done."""
     typer.echo(wrapped(text, at_terminal=sys.stderr.isatty()), err=True)
 
 
 def wrapped(text: str, *, at_terminal: bool, indent: str = "") -> str:
-    """Break lines between words at a terminal, and nowhere in a pipe."""
+    """Return text with line breaks between words at a terminal, and none in a pipe."""
     if not at_terminal:
         return text
     return textwrap.fill(
@@ -31,14 +34,8 @@ def wrapped(text: str, *, at_terminal: bool, indent: str = "") -> str:
     )  # fmt: skip
 
 
-def hint(text: str) -> None:
-    """Say on stderr what only somebody at a terminal wants to know."""
-    if sys.stderr.isatty():
-        typer.echo(text, err=True)
-
-
 def number(value: Any) -> str:
-    """A number for people, with four digits.
+    """Return a number in text, with four digits.
 
     >>> number(1234567), number(0.123456), number(None), number(1234.5), number(0.00001234)
     ('1,234,567', '0.1235', '–', '1,234', '1.234e-05')
@@ -53,7 +50,7 @@ def number(value: Any) -> str:
 
 
 def percent(value: float) -> str:
-    """A share for people.
+    """Return a share in percent.
 
     >>> percent(0.5), percent(0.98321), percent(0.0001)
     ('50.0%', '98.3%', '0.01%')
@@ -63,7 +60,7 @@ def percent(value: float) -> str:
 
 @dataclass(frozen=True)
 class Field:
-    """A column of a table: its name for machines, its heading and its form for people."""
+    """A column of a table: its name in a pipe, its heading and its format at a terminal."""
 
     name: str
     heading: str
@@ -72,7 +69,7 @@ class Field:
 
 
 def show_json(value: Any) -> None:
-    """Print JSON to stdout; what JSON has no word for (NaN, infinity) becomes null."""
+    """Print JSON to stdout; NaN and infinity, which JSON lacks, become null."""
     typer.echo(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, indent=2))
 
 
@@ -121,7 +118,7 @@ def show_rows(
 
 
 def _widths(fields: Sequence[Field], cells: list[list[str]], room: int) -> list[int]:
-    """As wide as the cells and the words of the heading; the widest text gives way, no number."""
+    """Return widths that fit cells and headings; the widest text is cut, never a number."""
     widths = [
         max(
             max(map(len, field.heading.split()), default=0),
@@ -138,18 +135,60 @@ def _widths(fields: Sequence[Field], cells: list[list[str]], room: int) -> list[
 
 
 def _cell(value: Any) -> str:
-    """A value without loss, and without what would break the row."""
+    """Return a value with all digits, and without tabs or line breaks."""
     if value is None:
         return ""
     return str(value).replace("\t", " ").replace("\n", " ")
 
 
 def show_facts(facts: Mapping[str, Any], title: str = "") -> None:
-    """Print names and values below each other."""
+    """Print names and values, one per line."""
     if title:
         typer.secho(title, bold=True)  # which is dropped in a pipe
     width = max(map(len, facts), default=0)
     for name, value in facts.items():
         lines = value if isinstance(value, list) else [value]
-        for place, line in enumerate(lines):
-            typer.echo(f"  {name if place == 0 else '':<{width}}  {number(line)}")
+        for position, line in enumerate(lines):
+            typer.echo(f"  {name if position == 0 else '':<{width}}  {number(line)}")
+
+
+def element_text(about: Mapping[str, Any]) -> str:
+    """Return the description of a value model with the parameters of its element.
+
+    >>> gamma = {"name": "gamma", "parameters": {"shape": 2.0, "rate": 0.05}}
+    >>> element_text({"description": "gamma per item", "element": gamma})
+    'gamma per item (shape 2, rate 0.05)'
+    """
+    given = about["element"]["parameters"].items()
+    parameters = ", ".join(f"{name} {number(float(value))}" for name, value in given)
+    return f"{about['description']} ({parameters})" if parameters else about["description"]
+
+
+def ending_text(about: Mapping[str, Any]) -> str:
+    """Return the number of passes and why training stopped."""
+    reasons = {
+        "converged": "converged",
+        "interrupted": "interrupted by Ctrl-C, not converged",
+        "max_iter": f"not converged at the limit of {about['max_iter']}",
+    }
+    return f"{about['passes']:,}, {reasons[about['ended']]}"
+
+
+def bars(bins: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return one line per bin of a histogram: its bounds, a bar, and its share."""
+    total, highest = (function(bin["count"] for bin in bins) for function in (sum, max))
+    labels = [_bin_label(bin["low"], bin["high"]) for bin in bins]
+    margin = max(map(len, labels))
+    width = max(10, min(_MAX_BAR_WIDTH, shutil.get_terminal_size().columns - margin - 14))
+    lines: list[str] = []
+    for label, bin in zip(labels, bins, strict=True):
+        eighths = round(8 * width * bin["count"] / highest) or int(bin["count"] > 0)
+        bar = "█" * (eighths // 8) + _BLOCKS[eighths % 8].strip()
+        lines.append(f"{label:>{margin}}  {bar:<{width}}  {100 * bin['count'] / total:5.1f}%")
+    return lines
+
+
+def _bin_label(low: float, high: float) -> str:
+    if low == high:
+        return f"{low:g}"
+    return " – ".join(f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.3g}" for x in (low, high))

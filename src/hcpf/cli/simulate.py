@@ -1,96 +1,115 @@
 """``hcpf simulate``."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.elements import describe_element, parse_element
-from hcpf.cli.files import prepare_table, write_table
-from hcpf.cli.screen import percent, show_facts, show_json
+from hcpf.cli.files import note_written, prepare_table
+from hcpf.cli.screen import element_text, percent, show_facts, show_json
 from hcpf.errors import InputError
+
+if TYPE_CHECKING:
+    from hcpf.data.interactions import Interactions
 
 
 def simulate(
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="File: .parquet, .csv or .tsv.", show_default=False),
+        typer.Option(
+            "--output", "-o", help="File to write: .parquet, .csv or .tsv.", show_default=False
+        ),
     ],
-    rows: Annotated[int | None, typer.Argument(metavar="ROWS", help="Users.", min=1)] = None,
-    cols: Annotated[int | None, typer.Argument(metavar="COLS", help="Items.", min=1)] = None,
+    users: Annotated[
+        int | None, typer.Argument(metavar="USERS", help="Number of users.", min=1)
+    ] = None,
+    items: Annotated[
+        int | None, typer.Argument(metavar="ITEMS", help="Number of items.", min=1)
+    ] = None,
     element: Annotated[
         str | None,
-        typer.Option("--element", "-e", help="With all its parameters, as gamma:2,0.05."),
+        typer.Option(
+            "--element", "-e", help="Element with all its parameters, for example gamma:2,0.05."
+        ),
     ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="A value is one element, not a sum (with --element).")
+    hurdle: Annotated[
+        bool, typer.Option("--hurdle", help="Draw each value as a single element, not a sum.")
     ] = False,
     density: Annotated[
-        float | None, typer.Option("--density", help="Share of pairs that are observed.")
+        float | None, typer.Option("--density", help="Share of observed pairs, between 0 and 1.")
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option("--like", help="One of the paper's data sets, such as netflix or dchoose."),
+        typer.Option("--like", help="Data set of the paper to imitate, for example netflix."),
     ] = None,
     scale: Annotated[
-        float, typer.Option("--scale", help="Multiplies rows and columns of --like.")
+        float, typer.Option("--scale", help="Factor of the numbers of users and items of --like.")
     ] = 1.0,
     components: options.Components = 10,
     seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
 ) -> None:
-    """Draw data from the model and write them as user, item, response."""
-    if (rows is None) != (cols is None) or (rows is None and like is None):
-        raise typer.BadParameter("give ROWS and COLS, or --like a data set of the paper.")
+    """Draw data from the model and write them with the columns user, item and response."""
+    if (users is None) != (items is None) or (users is None and like is None):
+        raise typer.BadParameter("Pass USERS and ITEMS, or --like with a data set of the paper.")
     prepare_table(output, overwrite=overwrite)
-    chosen: Any = None if element is None else parse_element(element, once=once)
-    if isinstance(chosen, str):
-        raise InputError(f"--element {element}: give its parameters too, as gamma:2,0.05.")
+    from hcpf.core.value_model import ValueModel
+    from hcpf.elements.parse import parse_element
+    from hcpf.model.inspect import describe_value_model
     from hcpf.simulation import simulate as draw
 
+    chosen = None if element is None else parse_element(element)
+    if isinstance(chosen, str):
+        raise InputError(f"--element {element}: pass all parameters, for example gamma:2,0.05.")
     drawn = draw(
-        rows,
-        cols,
+        users,
+        items,
         n_components=components,
         element=chosen,
+        hurdle=hurdle,
         density="auto" if density is None else density,
         like=like,
         scale=scale,
         random_state=seed,
     )
-    write_table(output, [_as_table(drawn.interactions)])
-    _show(drawn, output, as_json)
+    _write(drawn.interactions, output, overwrite)
+    about = describe_value_model(ValueModel(drawn.element, hurdle=hurdle))
+    _show(drawn.interactions, about, output, as_json)
 
 
-def _show(drawn: Any, output: Path, as_json: bool) -> None:
-    data = drawn.interactions
-    facts = {
-        "path": str(output),
-        "users": data.n_users,
-        "items": data.n_items,
-        "observed": data.n_observed,
-        "density": data.density,
-        "element": describe_element(drawn.element),
-    }
+def _write(data: "Interactions", output: Path, overwrite: bool) -> None:
+    import numpy as np
+
+    from hcpf.model.tables import Table, write_tables
+
+    matrix, existed = data.matrix, output.exists()
+    users = np.repeat(data.users, np.diff(matrix.indptr))
+    entries = Table(user=users, item=data.items[matrix.indices], response=matrix.data)
+    write_tables(output, [entries], overwrite=overwrite)
+    note_written(output, replaced=existed)
+
+
+def _show(data: "Interactions", value_model: dict[str, Any], output: Path, as_json: bool) -> None:
     if as_json:
-        show_json(facts)
+        show_json(
+            {
+                "path": str(output),
+                "users": data.n_users,
+                "items": data.n_items,
+                "observed": data.n_observed,
+                "density": data.density,
+                "element": value_model["element"],
+                "hurdle": value_model["hurdle"],
+            }
+        )
         return
     show_facts(
         {
             "data": f"{data.n_users:,} users x {data.n_items:,} items",
             "observed": f"{data.n_observed:,} ({percent(data.density)} of all pairs)",
-            "element": repr(drawn.element),
+            "element": element_text(value_model),
         },
-        f"Data in {output}",
+        f"Data {output}",
     )
-
-
-def _as_table(data: Any) -> Any:
-    import numpy as np
-    import pyarrow as pa
-
-    matrix = data.matrix
-    users = np.repeat(data.users, np.diff(matrix.indptr))
-    return pa.table({"user": users, "item": data.items[matrix.indices], "response": matrix.data})

@@ -1,24 +1,25 @@
-"""From what was named on the command line to data: files, globs, or the word retail."""
+"""From words on the command line to data: files, globs, or the word retail."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hcpf.cli.columns import Column, Roles, guess
 from hcpf.cli.options import Duplicates
 from hcpf.cli.screen import note
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:
+    from hcpf.data.canonical import IdArray
+    from hcpf.data.guess import ColumnRoles
     from hcpf.data.interactions import Interactions
-    from hcpf.data.triples import Triples
 
 RETAIL = "retail"
+_RETAIL_VALUES = ("spend", "quantity", "invoices")
 
 
 @dataclass(frozen=True)
 class Source:
-    """Files, and which of their columns hold what."""
+    """Files and the columns to read from them."""
 
     data: Sequence[str]
     user: str | None = None
@@ -29,12 +30,12 @@ class Source:
     delimiter: str | None = None
 
     def read(self) -> "Interactions":
-        """Read the data, and say on stderr which columns were taken."""
+        """Read the data and report on stderr which columns were read."""
         from hcpf.data.interactions import Interactions
 
-        if self.is_retail:
+        if self._is_retail():
             return self._retail()
-        roles, header = self.roles()
+        roles, header = self.columns()
         return Interactions.read(
             list(self.data),
             user=roles.user,
@@ -45,42 +46,15 @@ class Source:
             header=header,
         )
 
-    def read_counting(self) -> "tuple[Interactions, int]":
-        """Read the data with repeated pairs merged; and how many rows were surplus."""
+    def read_counting_repeats(self) -> "tuple[Interactions, int]":
+        """Read the data with repeated pairs merged; return how many rows were merged, too."""
         from hcpf.data.interactions import Interactions
-
-        if self.is_retail:
-            return self._retail(), 0
-        triples = self._triples()
-        merge = "sum" if self.duplicates is Duplicates.error else self.duplicates.value
-        data = Interactions(triples.to_matrix(merge), triples.users, triples.items)
-        return data, len(triples.values) - data.n_observed
-
-    @property
-    def is_retail(self) -> bool:
-        """Whether the data set that comes with hcpf was asked for."""
-        if RETAIL in self.data and len(self.data) > 1:
-            raise InputError("retail is a data set of its own: give it alone, or files alone.")
-        return list(self.data) == [RETAIL]
-
-    def _retail(self) -> "Interactions":
-        from hcpf import datasets
-
-        if self.user or self.item:
-            raise InputError("retail has its own columns: leave --user and --item out.")
-        response = self.response or "spend"
-        if response not in ("spend", "quantity", "invoices"):
-            raise InputError(
-                f"--response of retail is spend, quantity or invoices; not {response}."
-            )
-        note(f"retail: {Roles('customer', 'product', response)}")
-        return datasets.retail(response)  # pyright: ignore[reportArgumentType]
-
-    def _triples(self) -> "Triples":
         from hcpf.data.readers import read_triples
 
-        roles, header = self.roles()
-        return read_triples(
+        if self._is_retail():
+            return self._retail(), 0
+        roles, header = self.columns()
+        triples = read_triples(
             list(self.data),
             user=roles.user,
             item=roles.item,
@@ -88,27 +62,55 @@ class Source:
             delimiter=self.delimiter,
             header=header,
         )
+        merge = "sum" if self.duplicates is Duplicates.error else self.duplicates.value
+        data = Interactions(triples.to_matrix(merge), triples.users, triples.items)
+        return data, len(triples.values) - data.n_observed
 
-    def roles(self, *, quiet: bool = False) -> tuple[Roles, bool]:
-        """Which columns hold what, and whether text files have a header; guesses are announced."""
-        from hcpf.cli.peek import peek
+    def columns(self) -> "tuple[ColumnRoles, bool]":
+        """Return the columns, and whether text files have a header; report what was guessed."""
+        from hcpf.data.detect import detect_layout
+        from hcpf.data.guess import guess_columns
         from hcpf.data.readers import find_files
 
-        layout = peek(find_files(list(self.data))[0], self.delimiter, self.header)
-        roles = guess(layout.columns, self.user, self.item, self.response)
+        layout = detect_layout(find_files(list(self.data))[0], self.delimiter, self.header)
+        roles = guess_columns(layout.columns, self.user, self.item, self.response)
         if self.header is None and not layout.header:
-            note("The first line holds data: the columns are called f0, f1, ... (else --header).")
-        if not quiet and None in (self.user, self.item, self.response):
-            given = {"--user": self.user, "--item": self.item, "--response": self.response}
-            guessed = [option for option, name in given.items() if name is None]
+            note("The first line contains data: the columns are f0, f1, ... (else --header).")
+        given = {"--user": self.user, "--item": self.item, "--response": self.response}
+        guessed = [option for option, name in given.items() if name is None]
+        if guessed:
             note(f"{roles} (guessed; else {', '.join(guessed)})")
-            if roles.response is None and self.response is None:
-                _name_unused(layout.columns, roles)
+        if roles.response is None and self.response is None:
+            unused = [name for name in layout.names if name not in (roles.user, roles.item)]
+            if unused:
+                note(f"Not used: {', '.join(unused)}. If one is the value: --response NAME.")
         return roles, layout.header
 
+    def _is_retail(self) -> bool:
+        if RETAIL in self.data and len(self.data) > 1:
+            raise InputError("retail cannot be combined with files. Pass either of them.")
+        return list(self.data) == [RETAIL]
 
-def _name_unused(columns: Sequence[Column], roles: Roles) -> None:
-    """A value that was overlooked would be a pity."""
-    unused = [column.name for column in columns if column.name not in (roles.user, roles.item)]
-    if unused:
-        note(f"Not used: {', '.join(unused)}. If one is the value: --response NAME.")
+    def _retail(self) -> "Interactions":
+        from hcpf import datasets
+
+        if self.user or self.item:
+            raise InputError("retail has its own columns. Remove --user and --item.")
+        response = self.response or "spend"
+        if response not in _RETAIL_VALUES:
+            raise InputError(
+                f"--response {response}: the values of retail are {', '.join(_RETAIL_VALUES)}."
+            )
+        note(f"retail: user = customer, item = product, response = {response}")
+        return datasets.retail(response)  # pyright: ignore[reportArgumentType]
+
+
+def read_names(source: str | None, items: "IdArray") -> dict[str, str]:
+    """Return names by the text of the item's id; ``retail`` stands for that data set's names."""
+    from hcpf.data import names
+
+    if source != RETAIL:
+        return names.read_names(source, items)
+    from hcpf import datasets
+
+    return names.read_names(datasets.retail_products(), items)

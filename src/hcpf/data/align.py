@@ -1,4 +1,4 @@
-"""Putting interactions into the order of ids that are known already, and joining two sets."""
+"""Interactions over the ids of a fitted model, and two sets of interactions joined."""
 
 from typing import Any
 
@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hcpf._types import Csr
 from hcpf.data.canonical import CsrArray, Duplicates, plain
 from hcpf.data.ids import IdIndex, join
 from hcpf.data.interactions import Interactions
@@ -14,64 +13,50 @@ from hcpf.errors import InputError
 
 
 def align_items(data: Interactions, items: IdIndex) -> Interactions:
-    """The same rows over the known items, in their order."""
-    place = _places(items, data.items, "item", data.matrix.indices)
-    return _rearranged(data, None, place, data.users, items.ids)
+    """Return the same rows over the known items, in their order."""
+    columns = _positions(items, data.items, "item", data.matrix.indices)
+    entries = data.matrix.tocoo()
+    matrix = _matrix(entries.data, entries.row, columns[entries.col], (data.n_users, len(items)))
+    return Interactions(matrix, data.users, items.ids)
 
 
 def align_users(data: Interactions, users: IdIndex) -> Interactions:
-    """The same columns over the known users, in their order."""
-    busy = np.flatnonzero(np.diff(data.matrix.indptr))
-    place = _places(users, data.users, "user", busy)
-    return _rearranged(data, place, None, users.ids, data.items)
+    """Return the same columns over the known users, in their order."""
+    active = np.flatnonzero(np.diff(data.matrix.indptr))
+    rows = _positions(users, data.users, "user", active)
+    entries = data.matrix.tocoo()
+    matrix = _matrix(entries.data, rows[entries.row], entries.col, (len(users), data.n_items))
+    return Interactions(matrix, users.ids, data.items)
 
 
 def joined(data: Interactions, more: Interactions, duplicates: Duplicates) -> Interactions:
-    """Both sets of entries; ids new in ``more`` come after those of ``data``."""
+    """Return both sets of entries; ids new in ``more`` come after those of ``data``."""
     users, u = join(data.users, more.users)
     items, i = join(data.items, more.items)
     first, second = data.matrix.tocoo(), more.matrix.tocoo()
-    triples: Any = sparse.coo_array(
-        (
-            np.concatenate([first.data, second.data]),
-            (
-                np.concatenate([first.row, u[second.row]]),
-                np.concatenate([first.col, i[second.col]]),
-            ),
-        ),
-        shape=(len(users), len(items)),
-    )
+    values = np.concatenate([first.data, second.data])
+    rows = np.concatenate([first.row, u[second.row]])
+    columns = np.concatenate([first.col, i[second.col]])
+    triples: Any = sparse.coo_array((values, (rows, columns)), shape=(len(users), len(items)))
     return Interactions.from_matrix(triples, users=users, items=items, duplicates=duplicates)
 
 
-def _places(
+def _positions(
     known: IdIndex, ids: NDArray[Any], what: str, used: NDArray[np.integer[Any]]
 ) -> NDArray[np.int64]:
-    """Where ids are among the known ones; an unknown one matters only if it has entries."""
-    place = known.known(ids)
-    strange = np.intersect1d(np.flatnonzero(place < 0), used)
-    if len(strange):
-        first = plain(ids[strange[0]])
+    """Return the positions of ids; an unknown one is an error only if it has entries."""
+    positions = known.known(ids)
+    unknown = np.intersect1d(np.flatnonzero(positions < 0), used)
+    if len(unknown):
         method = "fold_in_items" if what == "item" else "fold_in"
         raise InputError(
-            f"The {what} {first!r} was not among those fitted ({len(strange)} such {what}s). "
-            f"Leave them out, or learn them first: with partial_fit, or with {method}."
+            f"Unknown {what} {plain(ids[unknown[0]])!r} ({len(unknown)} unknown {what}s in total). "
+            f"Remove their entries, or fit the new {what}s first with partial_fit() or {method}()."
         )
-    return place
+    return positions
 
 
-def _rearranged(
-    data: Interactions,
-    rows: NDArray[np.int64] | None,
-    columns: NDArray[np.int64] | None,
-    users: NDArray[Any],
-    items: NDArray[Any],
-) -> Interactions:
-    entries: Csr = data.matrix.tocoo()
-    row = entries.row if rows is None else rows[entries.row]
-    col = entries.col if columns is None else columns[entries.col]
-    matrix: CsrArray = sparse.coo_array(
-        (entries.data, (row, col)), shape=(len(users), len(items))
-    ).tocsr()
+def _matrix(values: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> CsrArray:
+    matrix: CsrArray = sparse.coo_array((values, (rows, columns)), shape=shape).tocsr()
     matrix.sort_indices()
-    return Interactions(matrix, users, items)
+    return matrix

@@ -1,166 +1,225 @@
-"""From columns of ids and responses, batch by batch, to positions and values."""
+"""Columns of ids and values, read batch by batch into (user, item, value) triples."""
 
 import uuid
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow
 import pyarrow as pa
-import pyarrow.compute
 from numpy.typing import NDArray
+from pyarrow import compute
 
-from hcpf.data.canonical import IdArray, plain
-from hcpf.data.ids import narrowest_type, sort_ids, whole_numbers_if_exact
+from hcpf.data.canonical import (
+    CsrArray,
+    Duplicates,
+    IdArray,
+    from_triples,
+    plain,
+    to_canonical,
+)
+from hcpf.data.detect import TEXT_TYPES
+from hcpf.data.ids import integers_if_exact, narrowest_type, object_array, sort_ids
 from hcpf.errors import InputError
 
 ArrowArray = Any
-"""A ``pyarrow.Array``, which has no type hints."""
-pc: Any = pyarrow.compute
+"""A ``pyarrow.Array`` or ``ChunkedArray``, which have no type hints."""
+pc: Any = compute  # its functions are made at run time, unseen by type checkers
 
-_MOST_IDS = np.iinfo(np.int32).max
-_INTEGER_TEXT = "whole numbers"
+_MAX_IDS = np.iinfo(np.int32).max
 
 
-@dataclass
-class IdColumn:
-    """Turns ids into codes as they come, one batch at a time.
+@dataclass(frozen=True, eq=False)
+class Triples:
+    """Entries as positions of users and items, with the sorted ids of both."""
 
-    Each batch is reduced to its distinct ids by Arrow; only those meet the table of all ids.
+    rows: NDArray[np.int32]
+    columns: NDArray[np.int32]
+    values: NDArray[np.float64]
+    users: IdArray
+    items: IdArray
+
+    def to_matrix(self, duplicates: Duplicates) -> CsrArray:
+        """Return the canonical matrix, duplicated pairs merged as asked."""
+        shape = len(self.users), len(self.items)
+        matrix = from_triples(self.values, self.rows, self.columns, shape)
+        return to_canonical(matrix, duplicates, self.users, self.items)
+
+
+class TripleBuilder:
+    """Collects users, items and values batch by batch.
+
+    Parameters
+    ----------
+    user, item, value : str
+        Names of the columns, for error messages.
+    text_ids : bool
+        Whether ids come from text, in which integers cannot be told from strings. They become
+        integers if nothing is lost.
     """
 
-    name: str
-    as_numbers: bool = False
-    """Whether text that is nothing but whole numbers becomes whole numbers, as in a CSV file."""
-    _codes: list[NDArray[np.int32]] = field(default_factory=list)
-    _known: dict[Any, int] = field(default_factory=dict)
-    _kind: str = ""
-    _rows: int = 0
+    def __init__(self, user: str, item: str, value: str, *, text_ids: bool = False) -> None:
+        self._users, self._items = _IdColumn(user, text_ids), _IdColumn(item, text_ids)
+        self._values = _ValueColumn(value)
+        self.n_dropped = 0
+        """Rows that the reader left out."""
 
     def start_file(self) -> None:
         """Count the rows that messages name from 1 again."""
-        self._rows = 0
+        for column in (self._users, self._items, self._values):
+            column.n_rows = 0
+
+    def add(self, users: ArrowArray, items: ArrowArray, values: ArrowArray | None) -> None:
+        """Add the next rows; without values, every row counts 1."""
+        self._users.add(users)
+        self._items.add(items)
+        self._values.add(pa.repeat(1.0, len(users)) if values is None else values)
+
+    def finish(self) -> Triples:
+        """Return all rows; there must be at least one."""
+        users, rows = self._users.finish()
+        items, columns = self._items.finish()
+        if len(rows) == 0:
+            raise InputError("There are no rows: at least one observed pair is needed.")
+        return Triples(rows, columns, self._values.finish(), users, items)
+
+
+class _IdColumn:
+    """Turns ids into codes, in the order of their appearance.
+
+    Arrow reduces each batch to its distinct ids; only those are looked up among all ids.
+    """
+
+    def __init__(self, name: str, from_text: bool) -> None:
+        self.name, self.from_text = name, from_text
+        self.n_rows = 0
+        self._kind = ""
+        self._codes: list[NDArray[np.int32]] = []
+        self._known: dict[Any, int] = {}
 
     def add(self, column: ArrowArray) -> None:
-        """Take in the next ids."""
-        if not len(column):  # it may have no type either
-            return
-        if pa.types.is_dictionary(column.type):  # which can hide a null among its categories
-            column = column.cast(column.type.value_type)
-        if column.null_count:
-            row = self._rows + int(pc.index(column.is_null(), True).as_py()) + 1
-            raise InputError(
-                f"Column {self.name!r} has no id in row {row} (the first is 1). Drop or fill such "
-                "rows first."
-            )
-        plain_column, kind = _readable(column, self.name)
-        if self._kind not in ("", kind):
-            raise InputError(f"Column {self.name!r} holds {self._kind} and then {kind}.")
-        self._kind = kind
-        encoded = pc.dictionary_encode(plain_column)
-        known = self._known
-        try:
-            ids = encoded.dictionary.to_pylist()
-        except UnicodeDecodeError:  # Arrow takes it on trust that text is UTF-8
-            raise InputError(f"Column {self.name!r} holds text that is not UTF-8.") from None
-        code = np.fromiter((known.setdefault(i, len(known)) for i in ids), np.int32, len(ids))
-        if len(known) >= _MOST_IDS:
-            raise InputError(f"Column {self.name!r} has more than {_MOST_IDS} distinct ids.")
-        self._codes.append(code[encoded.indices.to_numpy()])
-        self._rows += len(column)
+        for chunk in _chunks(column):
+            if pa.types.is_dictionary(chunk.type):  # which can hide a null among its categories
+                chunk = chunk.cast(chunk.type.value_type)
+            if chunk.null_count:
+                raise InputError(
+                    f"Column {self.name!r} has no id in row {self.n_rows + _first_null(chunk)} "
+                    "(the first is 1). Drop or fill such rows first."
+                )
+            self._add_codes(self._uniform(chunk))
+            self.n_rows += len(chunk)
 
     def finish(self) -> tuple[IdArray, NDArray[np.int32]]:
-        """The sorted ids, and the position of every row's among them."""
-        values = list(self._known)
+        """Return the sorted ids, and the position among them of every row's id."""
+        ids = list(self._known)
         self._known.clear()
         codes = np.concatenate(self._codes) if self._codes else np.zeros(0, np.int32)
         self._codes.clear()
-        return sort_ids(self._as_array(values), codes)
+        return sort_ids(self._as_array(ids), codes)
 
-    def _as_array(self, values: list[Any]) -> IdArray:
-        if self._kind == _INTEGER_TEXT:
-            dtype = narrowest_type(values)
-            if dtype is None:
-                raise InputError(
-                    f"Column {self.name!r}: the ids {min(values)} and {max(values)} do not fit in "
-                    "one 64-bit type. Turn such ids into strings."
-                )
-            return np.array(values, dtype=dtype)
+    def _uniform(self, column: ArrowArray) -> ArrowArray:
+        """Cast the ways in which Arrow stores ids to one per kind, the same in all batches."""
+        uniform, kind = _uniform_ids(column, self.name)
+        if self._kind not in ("", kind):
+            raise InputError(f"Column {self.name!r} holds {self._kind} and then {kind}.")
+        self._kind = kind
+        return uniform
+
+    def _add_codes(self, column: ArrowArray) -> None:
+        encoded, known = pc.dictionary_encode(column), self._known
+        try:
+            ids = encoded.dictionary.to_pylist()
+        except UnicodeDecodeError:  # Arrow does not check that text is UTF-8
+            raise InputError(f"Column {self.name!r} holds text that is not UTF-8.") from None
+        codes = np.fromiter((known.setdefault(i, len(known)) for i in ids), np.int32, len(ids))
+        if len(known) >= _MAX_IDS:
+            raise InputError(f"Column {self.name!r} has more than {_MAX_IDS} distinct ids.")
+        self._codes.append(codes[encoded.indices.to_numpy()])
+
+    def _as_array(self, ids: list[Any]) -> IdArray:
         if self._kind == "UUIDs":
-            values = [uuid.UUID(bytes=value) for value in values]
-        elif self.as_numbers:
-            return whole_numbers_if_exact(values)
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        return array
+            return object_array([uuid.UUID(bytes=value) for value in ids])
+        if self._kind != "whole numbers":
+            return integers_if_exact(ids) if self.from_text else object_array(ids)
+        dtype = narrowest_type(ids)
+        if dtype is None:
+            raise InputError(
+                f"Column {self.name!r}: the ids {min(ids)} and {max(ids)} do not fit in one 64-bit "
+                "type. Turn such ids into strings."
+            )
+        return np.array(ids, dtype=dtype)
 
 
-def _readable(column: ArrowArray, name: str) -> tuple[ArrowArray, str]:
-    """Cast the many ways Arrow stores ids to one for each kind."""
-    kind = column.type
-    if isinstance(kind, pa.UuidType):
+def _uniform_ids(column: ArrowArray, name: str) -> tuple[ArrowArray, str]:
+    arrow_type, types = column.type, pa.types
+    if isinstance(arrow_type, pa.UuidType):
         return column.storage, "UUIDs"
-    if pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16:
+    if types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 16:
         return column, "UUIDs"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if arrow_type in TEXT_TYPES:
         return column.cast(pa.large_string()), "strings"
-    if pa.types.is_integer(kind):
-        return column.cast(pa.uint64() if pa.types.is_uint64(kind) else pa.int64()), _INTEGER_TEXT
+    if types.is_integer(arrow_type):
+        target = pa.uint64() if types.is_uint64(arrow_type) else pa.int64()
+        return column.cast(target), "whole numbers"
     raise InputError(
-        f"Column {name!r} holds {kind}, but ids must be strings, whole numbers or UUIDs."
-        + (" Cast it to text or to integers first." if pa.types.is_floating(kind) else "")
+        f"Column {name!r} holds {arrow_type}, but ids must be strings, whole numbers or UUIDs."
+        + (" Cast it to text or to integers first." if types.is_floating(arrow_type) else "")
     )
 
 
-@dataclass
-class ResponseColumn:
-    """Gathers responses, which must all be there."""
+class _ValueColumn:
+    """Collects finite numbers."""
 
-    name: str | None
-    _parts: list[NDArray[np.float64]] = field(default_factory=list)
-    _rows: int = 0
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.n_rows = 0
+        self._batches: list[NDArray[np.float64]] = []
 
-    def start_file(self) -> None:
-        """Count the rows that messages name from 1 again."""
-        self._rows = 0
-
-    def add(self, column: ArrowArray, rows: int) -> None:
-        """Take in the next responses; without a column, every row counts 1."""
-        if column is None:
-            self._parts.append(np.ones(rows))
-            return
-        if not rows:
-            return
-        if column.null_count:
-            row = self._rows + int(pc.index(column.is_null(), True).as_py()) + 1
-            raise InputError(
-                f"Column {self.name!r} has no value in row {row} (the first is 1). Missing pairs "
-                "have no row at all: drop it."
-            )
-        kind = column.type
-        if not (
-            pa.types.is_integer(kind)
-            or pa.types.is_floating(kind)
-            or pa.types.is_boolean(kind)
-            or pa.types.is_decimal(kind)
-        ):
-            raise InputError(f"Column {self.name!r} holds {kind}, but responses must be numbers.")
-        if pa.types.is_boolean(kind):
-            column = column.cast(pa.int8())
-        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        finite = np.isfinite(values)
-        if not finite.all():
-            place = int(np.argmin(finite))
-            raise InputError(
-                f"Column {self.name!r} has the value {plain(values[place])} in row "
-                f"{self._rows + place + 1} (the first is 1); responses must be finite. Drop such "
-                "rows."
-            )
-        self._parts.append(values)
-        self._rows += rows
+    def add(self, column: ArrowArray) -> None:
+        for chunk in _chunks(column):
+            if chunk.null_count:
+                raise InputError(
+                    f"Column {self.name!r} has no value in row {self.n_rows + _first_null(chunk)} "
+                    "(the first is 1). Missing pairs have no row at all: drop it."
+                )
+            values = self._numbers(chunk)
+            finite = np.isfinite(values)
+            if not finite.all():
+                first = int(np.argmin(finite))
+                raise InputError(
+                    f"Column {self.name!r} has the value {plain(values[first])} in row "
+                    f"{self.n_rows + first + 1} (the first is 1); responses must be finite. Drop "
+                    "such rows."
+                )
+            self._batches.append(values)
+            self.n_rows += len(chunk)
 
     def finish(self) -> NDArray[np.float64]:
-        """All responses."""
-        values = np.concatenate(self._parts) if self._parts else np.zeros(0)
-        self._parts.clear()
+        values = np.concatenate(self._batches) if self._batches else np.zeros(0)
+        self._batches.clear()
         return values
+
+    def _numbers(self, column: ArrowArray) -> NDArray[np.float64]:
+        arrow_type, types = column.type, pa.types
+        if types.is_boolean(arrow_type):
+            column = column.cast(pa.int8())
+        elif not (
+            types.is_integer(arrow_type)
+            or types.is_floating(arrow_type)
+            or types.is_decimal(arrow_type)
+        ):
+            raise InputError(
+                f"Column {self.name!r} holds {arrow_type}, but responses must be numbers."
+            )
+        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
+def _chunks(column: ArrowArray) -> Iterator[ArrowArray]:
+    """Yield the chunks that are not empty: an empty one may have no type."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return (chunk for chunk in chunks if len(chunk))
+
+
+def _first_null(column: ArrowArray) -> int:
+    """Return the number of the first row without a value, from 1."""
+    return int(pc.index(column.is_null(), True).as_py()) + 1

@@ -2,19 +2,18 @@
 
 import operator
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from hcpf.data.columns import ArrowArray, IdColumn, ResponseColumn
-from hcpf.data.triples import Triples
+from hcpf.data.columns import ArrowArray, TripleBuilder, Triples
 from hcpf.errors import InputError
 
 Column = str | int
-"""A column by name or, counted from 0, by place."""
+"""A column by name or by position, counted from 0."""
 
 
 def triples_from_frame(frame: Any, user: Column, item: Column, response: Column | None) -> Triples:
@@ -26,21 +25,16 @@ def triples_from_frame(frame: Any, user: Column, item: Column, response: Column 
     if isinstance(native, nw.LazyFrame):
         needed = [name for name in wanted if name is not None]
         eager = _guarded(lambda: native.select(needed).collect())
-    users, items = IdColumn(wanted[0]), IdColumn(wanted[1])
-    values = ResponseColumn(wanted[2])
-    for ids in (users, items):
-        for chunk in _chunks(_series(ids.name, eager.get_column(ids.name))):
-            ids.add(chunk)
-    if wanted[2] is None:
-        values.add(None, len(eager))
-    else:
-        for chunk in _chunks(_series(wanted[2], eager.get_column(wanted[2]))):
-            values.add(chunk, len(chunk))
-    return Triples.gather(users, items, values)
+    users, items, values = (
+        None if name is None else _series(name, eager.get_column(name)) for name in wanted
+    )
+    builder = TripleBuilder(wanted[0], wanted[1], str(wanted[2]))
+    builder.add(users, items, values)
+    return builder.finish()
 
 
 def _as_frame(frame: Any) -> Any:
-    """The frame as narwhals wraps it."""
+    """Return the frame as narwhals wraps it."""
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
     try:
@@ -67,57 +61,47 @@ def _one_line(error: Exception) -> str:
 
 
 def triples_from_arrays(users: Any, items: Any, values: Any | None) -> Triples:
-    """Read parallel arrays of user ids, item ids and responses."""
-    ids = [_array(name, column) for name, column in (("users", users), ("items", items))]
-    lengths = {"users": len(ids[0]), "items": len(ids[1])}
-    responses = None
-    if values is not None:
-        responses = _array("values", values)
-        lengths["values"] = len(responses)
-    if len(set(lengths.values())) > 1:
-        found = ", ".join(f"{count} {name}" for name, count in lengths.items())
-        raise InputError(f"users, items and values must have the same length; got {found}.")
-    columns, response = [IdColumn("users"), IdColumn("items")], ResponseColumn("values")
-    for column, part in zip(columns, ids, strict=True):
-        column.add(part)
-    response.add(responses, len(ids[0]))
-    return Triples.gather(columns[0], columns[1], response)
+    """Read parallel arrays of user ids, item ids and values."""
+    given = {"users": users, "items": items} | ({} if values is None else {"values": values})
+    columns = {name: _array(name, column) for name, column in given.items()}
+    if len({len(column) for column in columns.values()}) > 1:
+        lengths = ", ".join(f"{len(column)} {name}" for name, column in columns.items())
+        raise InputError(f"users, items and values must have the same length; got {lengths}.")
+    builder = TripleBuilder("users", "items", "values")
+    builder.add(columns["users"], columns["items"], columns.get("values"))
+    return builder.finish()
 
 
 def choose_columns(
     names: list[str], user: Column, item: Column, response: Column | None
 ) -> tuple[str, str, str | None]:
-    """The names of the columns asked for, or an InputError that lists those there are."""
-    places = [
-        _place(names, role, column)
-        for role, column in (("user", user), ("item", item), ("response", response))
-        if column is not None or role != "response"
-    ]
-    given = [names[place] for place in places]
-    if len(set(places)) < len(places):
+    """Return the names of the given columns, or raise an InputError that lists all columns."""
+    roles = {"user": user, "item": item} | ({} if response is None else {"response": response})
+    given = [names[_position(names, role, column)] for role, column in roles.items()]
+    if len(set(given)) < len(given):
         raise InputError(f"user, item and response must be different columns; got {given}.")
     return given[0], given[1], None if response is None else given[2]
 
 
-def _place(names: list[str], role: str, column: Any) -> int:
-    """Where a column is, provided that its name belongs to it alone."""
+def _position(names: list[str], role: str, column: Any) -> int:
+    """Return the position of a column whose name is unique."""
     if isinstance(column, str):
         if column not in names:
             raise InputError(f"{role}={column!r}: that column is not there. Columns: {names}.")
-        place = names.index(column)
+        position = names.index(column)
     else:
-        place = _whole_number(role, column)
-        if not 0 <= place < len(names):
-            raise InputError(f"{role}={place}: there are {len(names)} columns, from 0: {names}.")
-    if names.count(names[place]) > 1:  # readers ask for columns by name
+        position = _integer(role, column)
+        if not 0 <= position < len(names):
+            raise InputError(f"{role}={position}: there are {len(names)} columns, from 0: {names}.")
+    if names.count(names[position]) > 1:  # readers ask for columns by name
         raise InputError(
-            f"{role}={column!r}: the column {names[place]!r} is there more than once. "
+            f"{role}={column!r}: the column {names[position]!r} is there more than once. "
             f"Columns: {names}."
         )
-    return place
+    return position
 
 
-def _whole_number(role: str, column: Any) -> int:
+def _integer(role: str, column: Any) -> int:
     if not isinstance(column, bool):
         try:
             return operator.index(column)
@@ -127,7 +111,7 @@ def _whole_number(role: str, column: Any) -> int:
 
 
 def _series(name: str, series: Any) -> ArrowArray:
-    """A narwhals series as an Arrow array, which may be in chunks."""
+    """Return a narwhals series as an Arrow array, which may be in chunks."""
     # polars would hand out a column of Python objects as their addresses.
     if series.dtype != nw.Object:
         try:
@@ -137,21 +121,16 @@ def _series(name: str, series: Any) -> ArrowArray:
     return _objects(name, series.to_list())
 
 
-def _chunks(column: ArrowArray) -> Iterable[ArrowArray]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-
-
 def _array(name: str, values: Any) -> ArrowArray:
-    """Any sequence as one Arrow array."""
-    if isinstance(values, pa.Array):
+    """Return any sequence as an Arrow array, which may be in chunks."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
-    # Neither order nor, in a text, ids: list() would take them all the same.
+    # list() would accept these, but they have no order, or no ids in them.
     if isinstance(values, str | bytes | set | frozenset | dict):
         raise InputError(f"{name} must be a sequence, got {type(values).__name__}.")
     series: Any = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        column = _series(name, series)
-        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        return _series(name, series)
     if hasattr(values, "to_numpy"):
         values = np.asarray(values)
     if isinstance(values, np.ndarray):
@@ -171,7 +150,7 @@ def _array(name: str, values: Any) -> ArrowArray:
 
 
 def _objects(name: str, values: list[Any]) -> ArrowArray:
-    """Python objects as an Arrow array; UUIDs become theirs."""
+    """Return Python objects as an Arrow array; UUIDs as 16 bytes each."""
     if values and all(isinstance(value, uuid.UUID) for value in values):
         return pa.array([value.bytes for value in values], pa.binary(16))
     try:

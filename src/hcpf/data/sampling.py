@@ -1,6 +1,5 @@
-"""Drawing held-out entries and missing pairs."""
+"""Stored entries of sparse matrices: where they are, and some of them."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,59 +7,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import Csr
-from hcpf.errors import InputError
-
-_FEW = 1 << 22  # cells that are listed one by one
-
-
-def hold_out(matrix: Csr, share: float, rng: np.random.Generator) -> tuple[Csr, Csr]:
-    """Split the stored entries at random: the rest, and about ``share`` of them."""
-    size = round(share * matrix.nnz)
-    if size == 0 or size == matrix.nnz:
-        raise InputError(
-            f"validation_fraction={share:g} of {matrix.nnz} entries leaves nothing on one side."
-        )
-    chosen = np.zeros(matrix.nnz, dtype=np.bool_)
-    chosen[rng.choice(matrix.nnz, size, replace=False)] = True
-    return select(matrix, ~chosen), select(matrix, chosen)
-
-
-def sample_missing(
-    matrix: Csr,
-    size: int,
-    rng: np.random.Generator,
-    *,
-    also: Sequence[Csr | None] = (),
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct pairs that no given matrix stores, uniform and in random order.
-
-    Fewer than ``size`` are returned where fewer exist.
-    """
-    n_rows, n_cols = matrix.shape
-    stored = [matrix, *(other for other in also if other is not None)]
-    cells = n_rows * n_cols
-    if cells <= _FEW:
-        taken = np.concatenate([pair_keys(other) for other in stored])
-        absent = np.setdiff1d(np.arange(cells), taken)
-        found = rng.choice(absent, min(size, len(absent)), replace=False)
-        return found // n_cols, found % n_cols
-    size = min(size, cells - sum(other.nnz for other in stored))  # at least that many are missing
-    found = np.zeros(0, dtype=np.int64)
-    while len(found) < size:
-        drawn = rng.integers(0, cells, int(1.2 * (size - len(found))) + 16)
-        for other in stored:
-            drawn = drawn[locate(other, drawn // n_cols, drawn % n_cols) < 0]
-        found = np.unique(np.concatenate([found, drawn]))
-    found = rng.permutation(found)[:size]
-    return found // n_cols, found % n_cols
 
 
 def locate(
     matrix: Csr, rows: NDArray[np.integer[Any]], cols: NDArray[np.integer[Any]]
 ) -> NDArray[np.int64]:
-    """Where each pair is stored in a matrix with sorted rows; -1 for those that are not.
+    """Return the positions at which a matrix with sorted rows stores pairs, -1 if it does not.
 
-    A binary search for all pairs at once: no key is made for each stored entry.
+    A binary search for all pairs at once, without a key per stored entry.
     """
     low = matrix.indptr[rows].astype(np.int64)
     stop = matrix.indptr[rows + 1].astype(np.int64)
@@ -73,40 +27,49 @@ def locate(
         low = np.where(open_ & below, middle + 1, low)
         high = np.where(open_ & ~below, middle, high)
     inside = low < stop
-    found = np.where(inside, low, 0)
+    positions = np.where(inside, low, 0)
     if matrix.nnz:
-        inside &= matrix.indices[found] == cols
-    return np.where(inside, found, -1)
+        inside &= matrix.indices[positions] == cols
+    return np.where(inside, positions, -1)
 
 
 def select(matrix: Csr, mask: NDArray[np.bool_]) -> Csr:
-    """Keep the stored entries that ``mask`` marks."""
-    # Count by the rarer of the two, so that no 8-byte number is made for each entry.
+    """Return a matrix of the stored entries that ``mask`` marks."""
+    # Count the rarer of the two, which avoids an 8-byte number per entry.
     mostly = 2 * np.count_nonzero(mask) > len(mask)
     before = np.searchsorted(np.flatnonzero(~mask if mostly else mask), matrix.indptr)
     pointer = matrix.indptr - before if mostly else before
     return sparse.csr_array((matrix.data[mask], matrix.indices[mask], pointer), shape=matrix.shape)
 
 
-def some_rows(matrix: Csr, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Random rows with about ``most`` entries, in order; all of them where there are no more."""
-    if matrix.nnz <= most:
+def without(matrix: Csr, pairs: Csr) -> Csr:
+    """Return a matrix without the entries of the pairs that another one stores."""
+    marked = pairs.tocoo()
+    positions = locate(matrix, marked.row, marked.col)
+    kept = np.ones(matrix.nnz, dtype=np.bool_)
+    kept[positions[positions >= 0]] = False
+    return matrix if kept.all() else select(matrix, kept)
+
+
+def some_rows(matrix: Csr, max_entries: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return random rows with about ``max_entries`` entries, sorted; all rows if they suffice."""
+    if matrix.nnz <= max_entries:
         return np.arange(matrix.shape[0])
     order = rng.permutation(matrix.shape[0])
     entries = np.cumsum(np.diff(matrix.indptr)[order])
-    return np.sort(order[: max(int(np.searchsorted(entries, most)), 1)])
+    return np.sort(order[: max(int(np.searchsorted(entries, max_entries)), 1)])
 
 
 def row_of_entries(matrix: Csr) -> NDArray[np.int64]:
-    """The row of every stored entry."""
+    """Return the row of every stored entry."""
     return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
 
 
 def row_of(matrix: Csr, entry: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The row of some stored entries, given by position."""
+    """Return the rows of the stored entries at the given positions."""
     return np.searchsorted(matrix.indptr, entry, side="right") - 1
 
 
 def pair_keys(matrix: Csr) -> NDArray[np.int64]:
-    """One number per stored pair, row * columns + column."""
+    """Return one number per stored pair, row * n_columns + column."""
     return row_of_entries(matrix) * matrix.shape[1] + matrix.indices

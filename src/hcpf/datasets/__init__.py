@@ -18,68 +18,44 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hcpf.datasets.bundled import retail, retail_products
-    from hcpf.datasets.events import bestbuy, echonest, lastfm, steam, tencent
-    from hcpf.datasets.money import donations, donorschoose
-    from hcpf.datasets.ratings import bookcrossing, movielens
-    from hcpf.datasets.ratings_by_film import netflix
-    from hcpf.datasets.records import amazon_fine_foods, wordpress_likes, yelp
+    from hcpf.datasets.public import (
+        bestbuy,
+        bookcrossing,
+        donations,
+        donorschoose,
+        echonest,
+        lastfm,
+        movielens,
+        steam,
+        tencent,
+    )  # fmt: skip
+    from hcpf.datasets.records import amazon_fine_foods, netflix, wordpress_likes, yelp
     from hcpf.datasets.remote import download, downloads
     from hcpf.datasets.wide import geuvadis, merck
 
-# The readers load pyarrow, which takes a while: each is loaded when it is first asked for.
-_LAZY = {
-    "amazon_fine_foods": "records",
-    "bestbuy": "events",
-    "bookcrossing": "ratings",
-    "donations": "money",
-    "donorschoose": "money",
-    "download": "remote",
-    "downloads": "remote",
-    "echonest": "events",
-    "geuvadis": "wide",
-    "lastfm": "events",
-    "merck": "wide",
-    "movielens": "ratings",
-    "netflix": "ratings_by_film",
-    "retail": "bundled",
-    "retail_products": "bundled",
-    "steam": "events",
-    "tencent": "events",
-    "wordpress_likes": "records",
-    "yelp": "records",
+__all__ = [
+    "amazon_fine_foods", "bestbuy", "bookcrossing", "donations", "donorschoose", "download",
+    "downloads", "echonest", "geuvadis", "lastfm", "merck", "movielens", "netflix", "retail",
+    "retail_products", "steam", "tencent", "wordpress_likes", "yelp",
+]  # fmt: skip
+
+_MODULES = {
+    **dict.fromkeys(("retail", "retail_products"), "bundled"),
+    **dict.fromkeys(("amazon_fine_foods", "netflix", "wordpress_likes", "yelp"), "records"),
+    **dict.fromkeys(("download", "downloads"), "remote"),
+    **dict.fromkeys(("geuvadis", "merck"), "wide"),
 }
+"""Modules of the names that are not in ``public``."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        value = getattr(import_module(f"hcpf.datasets.{_LAZY[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'hcpf.datasets' has no attribute {name!r}")
+    # The readers import pyarrow, which takes a while: import each when it is first used.
+    if name not in __all__:
+        raise AttributeError(f"module 'hcpf.datasets' has no attribute {name!r}")
+    value = getattr(import_module(f"hcpf.datasets.{_MODULES.get(name, 'public')}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
     return __all__
-
-
-__all__ = [
-    "amazon_fine_foods",
-    "bestbuy",
-    "bookcrossing",
-    "donations",
-    "donorschoose",
-    "download",
-    "downloads",
-    "echonest",
-    "geuvadis",
-    "lastfm",
-    "merck",
-    "movielens",
-    "netflix",
-    "retail",
-    "retail_products",
-    "steam",
-    "tencent",
-    "wordpress_likes",
-    "yelp",
-]

@@ -1,33 +1,29 @@
 """Fetching data sets from where their owners publish them."""
 
-import hashlib
 import http.client
 import logging
 import os
 import re
-import tempfile
 import urllib.request
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
 
 from hcpf._checks import number
 from hcpf._progress import progress_bar
 from hcpf._version import __version__
 from hcpf.errors import InputError
+from hcpf.io import atomic_path, file_digest
 
-_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 16
 _MEGABYTE = 1 << 20
 _GROUPLENS = "https://files.grouplens.org/datasets"
-_MOVIELENS_TERMS = "research use, no redistribution; cite Harper and Konstan (2015)"
 
 logger = logging.getLogger("hcpf")
 
 
 @dataclass(frozen=True)
 class Remote:
-    """Where a data set is, and how to know that it arrived whole."""
+    """The address of a data set and the checksum of its file."""
 
     url: str
     reader: str
@@ -38,27 +34,27 @@ class Remote:
     """``sha256:...`` or ``md5:...``; None where none is known for certain."""
 
 
-def _movielens(name: str, checksum: str | None) -> Remote:
-    return Remote(f"{_GROUPLENS}/movielens/{name}.zip", "movielens", _MOVIELENS_TERMS, checksum)
-
+_MOVIELENS_CHECKSUMS = {
+    "100k": "sha256:50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229",
+    "1m": "sha256:a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
+    "10m": "md5:ce571fd55effeba0271552578f2648bd",
+    "20m": "sha256:96f243c338a8665f6bcc89c53edf6ee39162a846940de6b7c8c48aeada765ff3",
+    "25m": "sha256:8b21cfb7eb1706b4ec0aac894368d90acf26ebdfb6aced3ebd4ad5bd1eb9c6aa",
+    # Replaced from time to time, so without a lasting checksum.
+    "latest-small": None,
+    "latest": None,
+}
 
 REMOTES: dict[str, Remote] = {
-    "movielens-100k": _movielens(
-        "ml-100k", "sha256:50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"
-    ),
-    "movielens-1m": _movielens(
-        "ml-1m", "sha256:a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20"
-    ),
-    "movielens-10m": _movielens("ml-10m", "md5:ce571fd55effeba0271552578f2648bd"),
-    "movielens-20m": _movielens(
-        "ml-20m", "sha256:96f243c338a8665f6bcc89c53edf6ee39162a846940de6b7c8c48aeada765ff3"
-    ),
-    "movielens-25m": _movielens(
-        "ml-25m", "sha256:8b21cfb7eb1706b4ec0aac894368d90acf26ebdfb6aced3ebd4ad5bd1eb9c6aa"
-    ),
-    # The two below are replaced from time to time, so that no checksum holds for ever.
-    "movielens-latest-small": _movielens("ml-latest-small", None),
-    "movielens-latest": _movielens("ml-latest", None),
+    **{
+        f"movielens-{name}": Remote(
+            f"{_GROUPLENS}/movielens/ml-{name}.zip",
+            "movielens",
+            "research use, no redistribution; cite Harper and Konstan (2015)",
+            checksum,
+        )
+        for name, checksum in _MOVIELENS_CHECKSUMS.items()
+    },
     "lastfm": Remote(
         f"{_GROUPLENS}/hetrec2011/hetrec2011-lastfm-2k.zip",
         "lastfm",
@@ -76,7 +72,7 @@ REMOTES: dict[str, Remote] = {
         "open access; cite Lappalainen and others (2013)",
     ),
 }
-"""What ``download`` knows."""
+"""The data sets that ``download`` can fetch."""
 
 
 def downloads() -> dict[str, Remote]:
@@ -129,7 +125,7 @@ def download(
     target = (_cache() if folder is None else Path(folder)) / remote.url.rsplit("/", 1)[-1]
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if target.is_file() and _is_right(target, checksum):
+        if target.is_file() and _has_checksum(target, checksum):
             return target
         logger.info("%s: from %s (%s).", name, remote.url, remote.terms)
         _fetch(remote.url, target, checksum, progress, timeout)
@@ -149,69 +145,44 @@ def _cache() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "hcpf" / "datasets"
 
 
+def _has_checksum(path: Path, checksum: str | None) -> bool:
+    algorithm, _, wanted = (checksum or "").partition(":")
+    return checksum is None or file_digest(path, algorithm) == wanted
+
+
 def _checked_sha256(sha256: str) -> str:
     if not isinstance(sha256, str) or not re.fullmatch("[0-9a-fA-F]{64}", sha256):
         raise InputError(f"sha256 must be a string of 64 hexadecimal digits, got {sha256!r}.")
     return sha256.lower()
 
 
-def _digest(kind: str) -> Any:
-    return hashlib.new(kind, usedforsecurity=False)
-
-
-def _is_right(path: Path, checksum: str | None) -> bool:
-    if checksum is None:
-        return True
-    kind, _, wanted = checksum.partition(":")
-    digest = _digest(kind)
-    with path.open("rb") as file:
-        while piece := file.read(_MEGABYTE):
-            digest.update(piece)
-    return digest.hexdigest() == wanted
-
-
 def _fetch(
     url: str, target: Path, checksum: str | None, progress: bool | None, timeout: float
 ) -> None:
-    """Write to a file of another name first, so that the target is whole or not there."""
-    kind, _, wanted = (checksum or "sha256:").partition(":")
-    digest = _digest(kind)
-    handle, part = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _copy(url, file, digest.update, progress, timeout)
-        found = digest.hexdigest()
-        if wanted and found != wanted:
+    algorithm, _, wanted = (checksum or "sha256:").partition(":")
+    with atomic_path(target) as path:
+        _copy(url, path, progress, timeout)
+        digest = file_digest(path, algorithm)
+        if wanted and digest != wanted:
             raise InputError(
-                f"{url} has the {kind} {found}, but {wanted} was expected: it has changed, or did "
-                "not arrive whole. Nothing was kept."
+                f"{url} has the {algorithm} {digest}, but {wanted} was expected: it has changed, "
+                "or did not arrive whole. Nothing was kept."
             )
-        Path(part).chmod(0o644)  # temporary files are for their owner only
-        Path(part).replace(target)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
-    logger.info("%s: %s %s.", target, kind, found)
+    logger.info("%s: %s %s.", target, algorithm, digest)
 
 
-def _copy(
-    url: str,
-    file: BinaryIO,
-    update: Callable[[bytes], object],
-    progress: bool | None,
-    timeout: float,
-) -> None:
+def _copy(url: str, path: Path, progress: bool | None, timeout: float) -> None:
     request = urllib.request.Request(url, headers={"User-Agent": f"hcpf/{__version__}"})
-    with urllib.request.urlopen(request, timeout=timeout) as response:
+    with path.open("wb") as file, urllib.request.urlopen(request, timeout=timeout) as response:
         announced = response.headers.get("Content-Length", "")
-        size = int(announced) if announced.isdigit() else None
-        done = 0
-        with progress_bar(progress, "Downloading", (size or _MEGABYTE) / _MEGABYTE) as advance:
-            while piece := response.read(_CHUNK):
-                file.write(piece)
-                update(piece)
-                done += len(piece)
-                advance(len(piece) / _MEGABYTE, f"{done / _MEGABYTE:.1f} MB")
-    # A connection that breaks looks like the end of the file.
-    if size is not None and done < size:
-        raise InputError(f"{url} broke off after {done} of {size} bytes. Nothing was kept.")
+        n_bytes = int(announced) if announced.isdigit() else None
+        total = (n_bytes or _MEGABYTE) / _MEGABYTE
+        with progress_bar(progress, "Downloading", total) as advance:
+            while chunk := response.read(_CHUNK_BYTES):
+                file.write(chunk)
+                advance(len(chunk) / _MEGABYTE, f"{file.tell() / _MEGABYTE:.1f} MB")
+        # A connection that breaks looks like the end of the file.
+        if n_bytes is not None and file.tell() < n_bytes:
+            raise InputError(
+                f"{url} broke off after {file.tell()} of {n_bytes} bytes. Nothing was kept."
+            )

@@ -8,84 +8,79 @@ import lzma
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 
+from hcpf._checks import one_of
+from hcpf.data.canonical import Duplicates
+from hcpf.data.interactions import Interactions
 from hcpf.errors import InputError
 
 PathLike = str | Path
 Stream = io.BufferedReader
-"""Unpacked content."""
+"""Unpacked content of one file."""
 
 _TAR = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.bz", ".tbz2", ".tar.xz")
 _ARCHIVES = (*_TAR, ".zip")
 _UNPACK: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_PEEK = 1 << 16
+_PEEK_BYTES = 1 << 16
 
 _UNREADABLE = (
-    OSError,
-    EOFError,
-    ValueError,
+    OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, zipfile.BadZipFile,
+    tarfile.TarError, pa.ArrowException,
     RuntimeError,  # an encrypted or unknown kind of zip
-    zlib.error,
-    lzma.LZMAError,
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    pa.ArrowException,
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a reader looks for, and how it says so."""
+class Source:
+    """The files of a published data set."""
 
     expected: str
-    """The format, in words for messages."""
+    """Description of the format, for error messages."""
     files: tuple[str, ...]
-    """Names of the files to take from an archive or a folder, with ``*``; capitals do not count."""
+    """Patterns of the files to take from an archive or a folder; case does not matter."""
     many: bool = False
-    """Whether all of them are read, or there must be only one."""
+    """Whether all matching files are read; otherwise there must be only one."""
 
 
-def open_files(path: PathLike, wanted: Wanted) -> Iterator[Stream]:
-    """Yield the wanted files behind a path, each open until the next one is asked for.
+def read_source(
+    path: PathLike,
+    source: Source,
+    duplicates: Duplicates,
+    add: Callable[[Stream], None],
+    finish: Callable[[], Callable[[Duplicates], Interactions]],
+) -> Interactions:
+    """Read every file of ``source`` with ``add``, then merge duplicated pairs as asked.
 
-    A plain or packed file is taken whatever it is called; from archives and folders, only files
-    with the names that are wanted.
+    ``finish`` checks what was added and returns the function that merges it.
     """
-    place = _existing(path)
-    if place.is_file() and not place.name.lower().endswith(_ARCHIVES):
-        with place.open("rb") as file:
-            yield from (stream for _, stream in _unpacked(place.name, file))
-        return
-    found: list[str] = []
-    for name, stream in _members(place):
-        if not _is_wanted(name, wanted.files):
-            continue
-        found.append(name)
-        if len(found) > 1 and not wanted.many:
-            raise InputError(f"there is more than one such file ({', '.join(found)}): name one")
-        yield stream
-    if not found:
-        raise InputError(f"there is no {' or '.join(wanted.files)} in it")
+    one_of("duplicates", duplicates, get_args(Duplicates))  # before a long file is read
+    with _errors_tell_what_is_expected(path, source):
+        for stream in _open_files(path, source):
+            add(stream)
+        merge = finish()
+    try:
+        return merge(duplicates)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def first_line(stream: Stream) -> str:
-    """The first line, which is still there to be read."""
-    line, newline, _ = stream.peek(_PEEK).partition(b"\n")
+    """Return the first line without consuming it."""
+    line, newline, _ = stream.peek(_PEEK_BYTES).partition(b"\n")
     if not line and not newline:
         raise InputError("it is empty")
     return line.decode("latin-1").removeprefix("ï»¿").rstrip("\r")
 
 
 @contextmanager
-def reading(path: PathLike, wanted: Wanted) -> Generator[None, None, None]:
-    """Turn every way in which a file can be wrong into an InputError that names it."""
+def _errors_tell_what_is_expected(path: PathLike, source: Source) -> Generator[None]:
     try:
         yield
     except InputError as error:
@@ -95,31 +90,51 @@ def reading(path: PathLike, wanted: Wanted) -> Generator[None, None, None]:
         reason = f"it cannot be read, {lines[0].rstrip('.') if lines else type(error).__name__}"
     else:
         return
-    raise InputError(f"{path}: {reason}. Expected {wanted.expected}.")
+    raise InputError(f"{path}: {reason}. Expected {source.expected}.")
+
+
+def _open_files(path: PathLike, source: Source) -> Iterator[Stream]:
+    """Yield the files of ``source``, each open until the next is asked for.
+
+    A plain or packed file is read whatever its name; archives and folders are searched by name.
+    """
+    location = _existing(path)
+    if location.is_dir():
+        paths = [path for path in sorted(location.rglob("*")) if path.is_file()]
+        paths = [path for path in paths if not _is_archive(path)]
+    else:
+        paths = [location]
+    by_name = location.is_dir() or _is_archive(location)
+    taken: list[str] = []
+    for path in paths:
+        with path.open("rb") as file:
+            for name, stream in _unpacked(path.name, file):
+                if by_name and not _matches(name, source):
+                    continue
+                taken.append(name)
+                if len(taken) > 1 and not source.many:
+                    names = ", ".join(taken)
+                    raise InputError(f"there is more than one such file ({names}): name one")
+                yield stream
+    if not taken:
+        raise InputError(f"there is no {' or '.join(source.files)} in it")
 
 
 def _existing(path: PathLike) -> Path:
     if not isinstance(path, str | Path):
         raise InputError(f"a path is needed, got {type(path).__name__}")
-    place = Path(path).expanduser()
-    if not place.exists():
+    location = Path(path).expanduser()
+    if not location.exists():
         raise InputError("there is no such file or folder")
-    return place
+    return location
 
 
-def _members(place: Path) -> Iterator[tuple[str, Stream]]:
-    if place.is_dir():
-        for path in sorted(place.rglob("*")):
-            if path.is_file() and not path.name.lower().endswith(_ARCHIVES):
-                with path.open("rb") as file:
-                    yield from _unpacked(path.name, file)
-        return
-    with place.open("rb") as file:
-        yield from _unpacked(place.name, file)
+def _is_archive(path: Path) -> bool:
+    return path.name.lower().endswith(_ARCHIVES)
 
 
 def _unpacked(name: str, file: Any) -> Iterator[tuple[str, Stream]]:
-    """The files in an archive, those in archives within it too; or one file, unpacked."""
+    """Yield the files of an archive and of archives in it, or the one file unpacked."""
     lower = name.lower()
     if lower.endswith(_TAR):
         with tarfile.open(fileobj=file, mode="r|*") as archive:
@@ -133,16 +148,17 @@ def _unpacked(name: str, file: Any) -> Iterator[tuple[str, Stream]]:
                 if not entry.is_dir():
                     with archive.open(entry) as content:
                         yield from _unpacked(entry.filename, content)
-    elif (ending := Path(lower).suffix) in _UNPACK:
-        with _UNPACK[ending](file, "rb") as content:
-            yield from _unpacked(name[: -len(ending)], content)
+    elif (suffix := Path(lower).suffix) in _UNPACK:
+        with _UNPACK[suffix](file, "rb") as content:
+            yield from _unpacked(name[: -len(suffix)], content)
     else:
-        with io.BufferedReader(file, _PEEK) as stream:
+        with io.BufferedReader(file, _PEEK_BYTES) as stream:
             yield name, stream
 
 
-def _is_wanted(name: str, patterns: Sequence[str]) -> bool:
+def _matches(name: str, source: Source) -> bool:
     base = name.replace("\\", "/").rsplit("/", 1)[-1].lower()
-    if base.startswith("._"):  # what a Mac leaves in archives
-        return False
-    return any(fnmatch.fnmatchcase(base, pattern.lower()) for pattern in patterns)
+    # macOS adds files that begin with "._" to archives.
+    return not base.startswith("._") and any(
+        fnmatch.fnmatchcase(base, pattern.lower()) for pattern in source.files
+    )

@@ -1,8 +1,16 @@
-"""How good a model is: held-out pairs, likelihoods, ranking, calibration and baselines."""
+"""Evaluation of models: held-out pairs, likelihoods, ranking, calibration and baselines."""
 
+from hcpf.data.held_out import HeldOutPairs
 from hcpf.evaluate.baselines import GlobalElement, PerItemElement, Popularity
-from hcpf.evaluate.comparing import Comparison, compare
+from hcpf.evaluate.comparison import (
+    Comparison,
+    ModelScores,
+    compare,
+    fit_and_score,
+    log_likelihood_gain,
+)
 from hcpf.evaluate.components import Candidate, ComponentPath, choose_components
+from hcpf.evaluate.evaluation import Evaluation, evaluate_model
 from hcpf.evaluate.hpf import HPF, BinaryHPF
 from hcpf.evaluate.plots import plot
 from hcpf.evaluate.protocols import Model, Predictive, Ranker, Response
@@ -10,7 +18,7 @@ from hcpf.evaluate.ranks import RankingScores, ranking
 from hcpf.evaluate.reliability import Calibration, calibration
 from hcpf.evaluate.score import Score
 from hcpf.evaluate.scoring import Scores, auc, scores
-from hcpf.evaluate.splits import HeldOutPairs, Split, leave_out, split, split_by_time
+from hcpf.evaluate.splits import Split, excluded_split, leave_out, split, split_by_time
 
 __all__ = [
     "HPF",
@@ -19,9 +27,11 @@ __all__ = [
     "Candidate",
     "Comparison",
     "ComponentPath",
+    "Evaluation",
     "GlobalElement",
     "HeldOutPairs",
     "Model",
+    "ModelScores",
     "PerItemElement",
     "Popularity",
     "Predictive",
@@ -35,7 +45,11 @@ __all__ = [
     "calibration",
     "choose_components",
     "compare",
+    "evaluate_model",
+    "excluded_split",
+    "fit_and_score",
     "leave_out",
+    "log_likelihood_gain",
     "plot",
     "ranking",
     "scores",

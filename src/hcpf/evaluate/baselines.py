@@ -1,4 +1,4 @@
-"""Baselines: what popularity alone, and the values alone, already say."""
+"""Baselines: popularity alone, and values alone."""
 
 from typing import Any, Self
 
@@ -10,23 +10,25 @@ from hcpf._checks import number, one_of, whole
 from hcpf._types import Csr, FloatArray
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
+from hcpf.distributions import Hurdle
 from hcpf.elements.base import Element
-from hcpf.errors import InputError, NotFittedError
-from hcpf.evaluate.independent import Independent
-from hcpf.model.growing import as_interactions
+from hcpf.errors import NotFittedError
+from hcpf.model.alignment import as_interactions
+from hcpf.model.predict import listed
 from hcpf.model.ranking import best_items, rates
 from hcpf.model.tables import Recommendations
 from hcpf.training.held_out import set_aside
-from hcpf.training.recipes import choose_element
+from hcpf.training.recipes import choose_value_model
 
-_SWEEPS = 200
-_NODES = 1_000  # means that are solved for; the parameter is interpolated between more
-_SEARCHED = 20_000  # entries from which the spread within items is found
-_SPREAD = 8.0  # how far, in logs, it may be from the spread of all values
+_MAX_PASSES = 200
+_CERTAIN_RATE = 1_000.0  # a pair is then observed with probability 1, to the last bit
+_MAX_NODES = 1_000  # means that are solved for; more are interpolated between them
+_DISPERSION_ENTRIES = 20_000  # entries that the dispersion within items is estimated from
+_MAX_LOG_RATIO = 8.0  # of that dispersion to the dispersion of all values
 
 
 class _Baseline:
-    """Ids, the element, and the entries that train."""
+    """Ids, the element, and the entries trained on."""
 
     train_on = "full"
     element_: Element
@@ -36,11 +38,11 @@ class _Baseline:
         self.element = element
 
     def _prepare(self, X: Any, exclude: Any) -> tuple[Csr, Csr]:
-        """The entries that train, and a matrix with a 1 for each pair that takes no part."""
+        """Return the entries trained on, and a matrix with a 1 for each excluded pair."""
         data = as_interactions(X)
         marks = None if exclude is None else as_interactions(exclude).matrix
         parts = set_aside(data.matrix, None, marks, 0.0, "full", np.random.default_rng(0))
-        self.element_ = choose_element(self.element, parts.training.data, "full")
+        self.element_ = choose_value_model(self.element, parts.training.data).element
         self.interactions_ = data
         self._user_index = IdIndex("users", data.users)
         self._item_index = IdIndex("items", data.items)
@@ -98,7 +100,7 @@ class Popularity(_Baseline):
         of_item = np.bincount(matrix.indices, minlength=n_items)
         density = matrix.nnz / (float(n_users) * n_items - excluded.nnz)
         a, b = np.ones(n_users), np.ones(n_items)
-        for _ in range(_SWEEPS):
+        for _ in range(_MAX_PASSES):
             before = a
             b = _relative(of_item, density * (a.sum() - a @ excluded), extra)
             a = _relative(of_user, density * (b.sum() - excluded @ b), extra)
@@ -108,40 +110,36 @@ class Popularity(_Baseline):
         return self
 
     def rate(self, users: Any, items: Any) -> FloatArray:
-        """Poisson rates of the pairs."""
+        """Return the Poisson rates of the pairs."""
         u, i = self._pairs(users, items)
         return self.activity_[u] * self.popularity_[i]
 
-    def predictive(self, users: Any, items: Any) -> Independent:
-        """Predictive distributions of the pairs."""
-        return Independent(self.rate(users, items), self.element_)
+    def predict_distribution(self, users: Any, items: Any) -> Hurdle:
+        """Return the predictive distributions of the pairs."""
+        return Hurdle(self.rate(users, items), self.element_)
 
     def recommend(
         self, users: Any, n: int = 10, *, by: str = "consensus", exclude_seen: bool = True
     ) -> Recommendations:
-        """The most popular items for each user, those fitted with left out."""
+        """Return the most popular items for each user, without those trained on."""
         one_of("by", by, ("consensus", "probability"))  # the same here
         self._check_fitted()
-        rows = np.atleast_1d(self._user_index.positions(users))
-        if not len(rows):
-            raise InputError("recommend: give at least one user.")
+        rows = listed(self._user_index, users)
         seen = self.interactions_.matrix if exclude_seen else None
         # Activity does not change the order, and a user of activity 0 still gets a list.
         ones = np.ones((len(self.activity_), 1), np.float32)
         items = self.popularity_.astype(np.float32)[:, None]
         denied = np.zeros(len(items), np.bool_)
-        blocks = list(best_items(rates(ones, items), len(items), seen, rows, whole("n", n), denied))
-        places = np.concatenate([block[1] for block in blocks])
-        found = np.concatenate([block[3] for block in blocks])
-        rank = np.arange(places.shape[1]) + 1
-        valid = rank <= found[:, None]
-        user = np.repeat(self._user_index.ids[rows], found)
-        item = self._item_index.ids[places[valid]]
-        predicted = self.predictive(user, item)
+        best = best_items(rates(ones, items), len(items), seen, rows, whole("n", n), denied)
+        return Recommendations.concatenate([self._described(*part[:3]) for part in best])
+
+    def _described(self, rows: Any, columns: Any, rank: Any) -> Recommendations:
+        user, item = self._user_index.ids[rows], self._item_index.ids[columns]
+        predicted = self.predict_distribution(user, item)
         return Recommendations(
             user=user,
             item=item,
-            rank=np.broadcast_to(rank, valid.shape)[valid],
+            rank=rank,
             probability=predicted.prob_observed,
             response=predicted.mean_observed,
             expected=predicted.mean,
@@ -149,7 +147,7 @@ class Popularity(_Baseline):
 
 
 class GlobalElement(_Baseline):
-    """One element for all observed values; nothing is said of missing pairs."""
+    """One element for all observed values, and no model of missing pairs."""
 
     train_on = "observed"
 
@@ -159,20 +157,20 @@ class GlobalElement(_Baseline):
         return self
 
     def rate(self, users: Any, items: Any) -> FloatArray:
-        """Infinite rates: every pair asked for is taken as observed."""
-        return np.full(self._pairs(users, items)[0].shape, np.inf)
+        """Return rates so high that every pair is observed."""
+        return np.full(self._pairs(users, items)[0].shape, _CERTAIN_RATE)
 
-    def predictive(self, users: Any, items: Any) -> Independent:
-        """Predictive distributions of the pairs."""
-        return Independent(self.rate(users, items), self.element_)
+    def predict_distribution(self, users: Any, items: Any) -> Hurdle:
+        """Return the predictive distributions of the pairs."""
+        return Hurdle(self.rate(users, items), self.element_)
 
 
 class PerItemElement(GlobalElement):
     r"""An element for each item, with its own mean and a common dispersion.
 
     The mean of item i is :math:`(c \bar y + \sum_u y_{ui}) / (c + d_i)`, over its :math:`d_i`
-    entries, with c the ``smoothing``; the dispersion is then the likeliest, where the element has
-    one.
+    entries, with c the ``smoothing``; the dispersion, where the element has one, maximizes the
+    likelihood.
 
     Parameters
     ----------
@@ -194,54 +192,57 @@ class PerItemElement(GlobalElement):
         total = np.bincount(matrix.indices, weights=values, minlength=matrix.shape[1])
         count = np.bincount(matrix.indices, minlength=matrix.shape[1])
         means = (extra * values.mean() + total) / (extra + count)
-        step = max(1, len(values) // _SEARCHED)
-        element = _likeliest_spread(self.element_, means, matrix.indices[::step], values[::step])
+        step = max(1, len(values) // _DISPERSION_ENTRIES)
+        element = _fit_dispersion(self.element_, means, matrix.indices[::step], values[::step])
         self.item_elements_ = _with_means(element, means)
         return self
 
-    def predictive(self, users: Any, items: Any) -> Independent:
-        """Predictive distributions of the pairs."""
+    def predict_distribution(self, users: Any, items: Any) -> Hurdle:
+        """Return the predictive distributions of the pairs."""
         _, i = self._pairs(users, items)
-        return Independent(self.rate(users, items), self.item_elements_.at(i))
+        return Hurdle(self.rate(users, items), self.item_elements_.at(i))
 
 
 def _relative(count: NDArray[np.integer], expected: FloatArray, extra: float) -> FloatArray:
-    """How many times more entries than expected; 0 where none could be."""
+    """Return the ratio of entries to those expected; 0 where none could be."""
     return (count + extra) / np.maximum(expected + extra, 1e-300)
 
 
 def _with_means(element: Element, means: FloatArray) -> Element:
-    """The element with an array of means, its dispersion as it is."""
+    """Return the element with an array of means and its own dispersion."""
     name = element.mean_parameter
     if name is None:
         return element
     nodes, place = np.unique(means, return_inverse=True)
-    if len(nodes) > _NODES:
-        nodes = np.unique(np.quantile(nodes, np.linspace(0.0, 1.0, _NODES)))
+    if len(nodes) > _MAX_NODES:
+        nodes = np.unique(np.quantile(nodes, np.linspace(0.0, 1.0, _MAX_NODES)))
         solved = [element.with_mean(float(mean)).parameters[name] for mean in nodes]
         return element.replace(**{name: np.interp(means, nodes, np.asarray(solved))})
     solved = [element.with_mean(float(mean)).parameters[name] for mean in nodes]
     return element.replace(**{name: np.asarray(solved)[place]})
 
 
-def _likeliest_spread(
+def _fit_dispersion(
     element: Element, means: FloatArray, items: NDArray[np.integer], values: FloatArray
 ) -> Element:
-    """The element whose dispersion makes the values likeliest, given the means of their items."""
+    """Return the element with the dispersion of highest likelihood, given the item means."""
     name = element.dispersion_parameter
     if name is None:
         return element
     some, place = np.unique(items, return_inverse=True)
-    centre = np.log(float(np.asarray(element.parameters[name])))
+    center = np.log(float(np.asarray(element.parameters[name])))
 
-    def with_spread(log: float) -> Element:
+    def with_dispersion(log: float) -> Element:
         return element.replace(**{name: float(np.exp(log))})
 
     def loss(log: float) -> float:
-        varied = _with_means(with_spread(log), means[some]).at(place)
+        varied = _with_means(with_dispersion(log), means[some]).at(place)
         return -float(np.mean(varied.log_density(values)))
 
     found: Any = optimize.minimize_scalar(
-        loss, bounds=(centre - _SPREAD, centre + _SPREAD), method="bounded", options={"xatol": 0.02}
+        loss,
+        bounds=(center - _MAX_LOG_RATIO, center + _MAX_LOG_RATIO),
+        method="bounded",
+        options={"xatol": 0.02},
     )
-    return with_spread(float(found.x))
+    return with_dispersion(float(found.x))

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from time import perf_counter
 from typing import Any
 
 from hcpf._checks import whole
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
-from hcpf.evaluate.frames import Table
+from hcpf.evaluate.comparison import fit_to
 from hcpf.evaluate.score import Score
 from hcpf.evaluate.scoring import scores
 from hcpf.evaluate.splits import RandomState, Split, split
+from hcpf.model.tables import Table
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ComponentPath(Table):
+class ComponentPath:
     r"""The held-out log likelihood along a path of K.
 
     The likelihood is per thousand entries of the matrix, or per observed entry for models of
@@ -35,14 +35,14 @@ class ComponentPath(Table):
     --------
     >>> tried = [(10, -52.0), (20, -50.2), (50, -50.0)]
     >>> path = ComponentPath([Candidate(k, Score(value, 0.3), 1.0) for k, value in tried])
-    >>> path.likeliest, path.best
+    >>> path.most_likely, path.best
     (50, 20)
     """
 
     candidates: list[Candidate]
 
     @property
-    def likeliest(self) -> int:
+    def most_likely(self) -> int:
         """K of the highest likelihood."""
         return self._top.n_components
 
@@ -50,8 +50,8 @@ class ComponentPath(Table):
     def best(self) -> int:
         r"""The one-standard-error rule: the least K with :math:`\ell_K \ge \ell_{K^*} - e_{K^*}`.
 
-        K* is the likeliest and e its standard error: fewer components that are not clearly worse
-        are quicker, and easier to read.
+        K* is the most likely and e its standard error: fewer components that are not clearly
+        worse are faster, and easier to interpret.
         """
         top = self._top.log_likelihood
         least = top.value - (top.error if isfinite(top.error) else 0.0)
@@ -61,9 +61,9 @@ class ComponentPath(Table):
     def _top(self) -> Candidate:
         return max(self.candidates, key=lambda c: (c.log_likelihood.value, -c.n_components))
 
-    def records(self) -> list[dict[str, Any]]:
-        """The candidates as plain dicts."""
-        return [
+    def to_table(self) -> Table:
+        """Return a table of the candidates."""
+        records = [
             {
                 "n_components": c.n_components,
                 "log_likelihood": c.log_likelihood.value,
@@ -72,9 +72,14 @@ class ComponentPath(Table):
             }
             for c in self.candidates
         ]
+        return Table.from_records(records)
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return the table as a data frame of pandas, polars or pyarrow."""
+        return self.to_table().to_frame(backend)
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()}\nbest {self.best}, likeliest {self.likeliest}"
+        return f"{self.to_table()!r}\nbest {self.best}, most likely {self.most_likely}"
 
 
 def choose_components(
@@ -116,13 +121,11 @@ def choose_components(
     else:
         parts = split(data, test=validation, validation=0.0, random_state=random_state)
         pairs = parts.test
-    found: list[Candidate] = []
+    tried: list[Candidate] = []
     for size in sizes:
-        begin = perf_counter()
         model = HCPF(size, random_state=random_state, **settings)
-        model.fit(parts.train, exclude=parts.exclude)
-        seconds = perf_counter() - begin
-        score = scores(model, parts, on=pairs)
-        likelihood = score.log_likelihood or score.conditional_nonmissing
-        found.append(Candidate(size, likelihood, seconds))
-    return ComponentPath(found)
+        seconds = fit_to(model, parts)
+        found = scores(model, parts, on=pairs)
+        likelihood = found.log_likelihood or found.conditional_nonmissing
+        tried.append(Candidate(size, likelihood, seconds))
+    return ComponentPath(tried)

@@ -3,32 +3,29 @@
 from typing import Any, Self
 
 from hcpf._types import FloatArray
-from hcpf.distributions.compound import CompoundPoisson
+from hcpf.distributions import CompoundPoisson, Hurdle
 from hcpf.elements import Degenerate, Element
 from hcpf.errors import NotFittedError
 from hcpf.estimator import HCPF
-from hcpf.evaluate.independent import Independent
-from hcpf.model.growing import as_interactions
+from hcpf.model.alignment import as_interactions
 from hcpf.model.tables import Recommendations
-from hcpf.training.recipes import choose_element
+from hcpf.training.recipes import choose_value_model
 
 
 class HPF:
     r"""Poisson factorization of counts, :math:`y_{ui} \sim \mathrm{Po}(\sum_k s_{uk} v_{ik})`.
 
-    This is ``HCPF`` with the element that is always 1; responses are whole numbers from 1.
+    This is ``HCPF`` with the element that is always 1; values are integers from 1.
 
     Parameters
     ----------
     n_components
         K, the number of components.
     **settings
-        Further parameters of ``HCPF``, other than ``element`` and ``train_on``.
+        Further parameters of ``HCPF``, other than those of the value model.
     """
 
-    train_on = "full"
     element_: Element
-    model_: HCPF
 
     def __init__(self, n_components: int = 50, **settings: Any) -> None:
         self.n_components = n_components
@@ -36,29 +33,39 @@ class HPF:
 
     def fit(self, X: Any, y: None = None, *, validation: Any = None, exclude: Any = None) -> Self:
         """Fit to entries, as ``HCPF.fit`` does."""
-        model = HCPF(self.n_components, element=Degenerate(), train_on="full", **self.settings)
-        self.model_ = model.fit(X, validation=validation, exclude=exclude)
+        model = HCPF(self.n_components, element=Degenerate(), **self.settings)
+        self._model = model.fit(X, validation=validation, exclude=exclude)
         self.element_ = model.element_
         return self
 
     @property
     def _fitted(self) -> HCPF:
-        if not hasattr(self, "model_"):
+        if not hasattr(self, "_model"):
             raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit first.")
-        return self.model_
+        return self._model
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of passes."""
+        return self._fitted.n_iter_
+
+    @property
+    def interrupted_(self) -> bool:
+        """Whether Ctrl-C ended the fit early."""
+        return self._fitted.interrupted_
 
     def rate(self, users: Any, items: Any) -> FloatArray:
-        """Poisson rates of the pairs."""
+        """Return the Poisson rates of the pairs."""
         return self._fitted.rate(users, items)
 
-    def predictive(self, users: Any, items: Any) -> CompoundPoisson | Independent:
-        """Predictive distributions of the pairs."""
+    def predict_distribution(self, users: Any, items: Any) -> CompoundPoisson | Hurdle:
+        """Return the predictive distributions of the pairs."""
         return CompoundPoisson(self.rate(users, items), self.element_)
 
     def recommend(
         self, users: Any, n: int = 10, *, by: str = "consensus", exclude_seen: bool = True
     ) -> Recommendations:
-        """The best items for users, as ``HCPF.recommend`` gives them."""
+        """Return the best items for users, as ``HCPF.recommend`` does."""
         return self._fitted.recommend(users, n, by=by, exclude_seen=exclude_seen)
 
     def __repr__(self) -> str:
@@ -78,7 +85,7 @@ class BinaryHPF(HPF):
     element
         The distribution of an observed value, as ``HCPF`` takes it.
     **settings
-        Further parameters of ``HCPF``, other than ``train_on``.
+        Further parameters of ``HCPF``, other than those of the value model.
     """
 
     def __init__(
@@ -90,11 +97,11 @@ class BinaryHPF(HPF):
     def fit(self, X: Any, y: None = None, *, validation: Any = None, exclude: Any = None) -> Self:
         """Fit to entries, as ``HCPF.fit`` does."""
         data = as_interactions(X)
-        model = HCPF(self.n_components, train_on="binary", **self.settings)
-        self.model_ = model.fit(data, validation=validation, exclude=exclude)
-        self.element_ = choose_element(self.element, data.matrix.data, "full")
+        model = HCPF(self.n_components, element="presence", **self.settings)
+        self._model = model.fit(data, validation=validation, exclude=exclude)
+        self.element_ = choose_value_model(self.element, data.matrix.data).element
         return self
 
-    def predictive(self, users: Any, items: Any) -> Independent:
-        """Predictive distributions of the pairs."""
-        return Independent(self.rate(users, items), self.element_)
+    def predict_distribution(self, users: Any, items: Any) -> Hurdle:
+        """Return the predictive distributions of the pairs."""
+        return Hurdle(self.rate(users, items), self.element_)

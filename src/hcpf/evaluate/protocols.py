@@ -1,4 +1,4 @@
-"""What the evaluation needs of a model; ``HCPF`` and the baselines have all of it."""
+"""What an evaluation needs of a model; ``HCPF``, its fitted model and the baselines have it."""
 
 from typing import Any, Protocol
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import ArrayLike, FloatArray
+from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
 
 
@@ -23,11 +24,11 @@ class Response(Protocol):
         ...
 
     def log_density(self, y: ArrayLike) -> FloatArray:
-        """Log density (or mass) of the values ``y``."""
+        """Return the log density (or mass) of the values ``y``."""
         ...
 
     def cdf(self, y: ArrayLike) -> FloatArray:
-        """Probability of a value of at most ``y``."""
+        """Return the probability of a value of at most ``y``."""
         ...
 
 
@@ -48,21 +49,21 @@ class Predictive(Protocol):
 class Model(Protocol):
     """What ``scores`` and ``calibration`` need; users and items are given by id.
 
-    A model whose attribute ``train_on`` is "observed" says nothing about missing pairs; one for
-    which it is "binary" takes every observed value as 1.
+    A model that says nothing about missing pairs has a value model whose ``train_on`` is
+    "observed", or such an attribute of its own.
     """
 
     def rate(self, users: Any, items: Any) -> FloatArray:
-        r"""Poisson rates: a pair is missing with probability :math:`e^{-\Lambda}`."""
+        r"""Return Poisson rates: a pair is missing with probability :math:`e^{-\Lambda}`."""
         ...
 
-    def predictive(self, users: Any, items: Any) -> Predictive:
-        """Predictive distributions of the pairs."""
+    def predict_distribution(self, users: Any, items: Any) -> Predictive:
+        """Return the predictive distributions of the pairs."""
         ...
 
 
 class Recommended(Protocol):
-    """Items for users in columns, one row for each; ranks begin at 1."""
+    """Items for users in columns; ranks begin at 1."""
 
     @property
     def user(self) -> NDArray[Any]:
@@ -81,18 +82,20 @@ class Recommended(Protocol):
 
 
 class Ranker(Protocol):
-    """What ``ranking`` needs: the best items for users, those fitted with left out."""
+    """What ``ranking`` needs: the best items for users, without those trained on."""
 
     def recommend(self, users: Any, n: int = 10, *, by: str = ...) -> Recommended:
-        """The best ``n`` items for each user, best first."""
+        """Return the best ``n`` items for each user, best first."""
         ...
 
 
-def explains_missing(model: Model) -> bool:
-    """Whether the model says anything about missing pairs."""
-    return getattr(model, "train_on", "full") != "observed"
+def explains_missing(model: Any) -> bool:
+    """Return whether the model says anything about missing pairs."""
+    value_model = value_model_of(model)
+    train_on = getattr(model, "train_on", "full") if value_model is None else value_model.train_on
+    return train_on != "observed"
 
 
-def values_for(model: Model, values: FloatArray) -> FloatArray:
-    """The values as the model was trained to see them."""
-    return np.ones_like(values) if getattr(model, "train_on", "full") == "binary" else values
+def value_model_of(model: Any) -> ValueModel | None:
+    """Return the value model of a fitted HCPF or FittedModel; None for other models."""
+    return getattr(model, "value_model_", None) or getattr(model, "value_model", None)

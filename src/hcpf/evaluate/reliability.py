@@ -1,22 +1,25 @@
-"""Calibration: whether probabilities, and intervals of the response, keep what they promise."""
+"""Calibration of predicted probabilities and value intervals on held-out pairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hcpf._checks import one_of, whole
-from hcpf._types import FloatArray, IntArray
+from hcpf._checks import generator, one_of, whole
+from hcpf._types import FloatArray
+from hcpf.data.held_out import HeldOutPairs
 from hcpf.errors import InputError
-from hcpf.evaluate.protocols import Model, explains_missing, values_for
+from hcpf.evaluate.protocols import Model, explains_missing
 from hcpf.evaluate.score import Score, mean_score
 from hcpf.evaluate.scoring import blocks
-from hcpf.evaluate.splits import HeldOutPairs, Split
+from hcpf.evaluate.splits import Split
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 POPULATIONS = ("whole", "training")
-_MOST = 50_000  # responses looked at; their standard error is then below a quarter of a percent
+_MAX_VALUES = 50_000  # the standard error of a share is then below a quarter of a percent
+_PIT_BINS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +41,7 @@ class Reliability:
     observed: FloatArray
     error: FloatArray
     weight: FloatArray
-    count: IntArray
+    count: NDArray[np.int64]
 
     @property
     def expected_error(self) -> float:
@@ -48,43 +51,37 @@ class Reliability:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
-    """How far the predictions of held-out pairs can be taken at their word.
+    r"""Calibration of predicted probabilities and value intervals on held-out pairs.
 
     Attributes
     ----------
     reliability : Reliability or None
         Of the probability that a pair is observed; None for a model of observed entries only.
-    pit : ndarray
-        Probability integral transforms of the held-out responses, randomised where these are
-        discrete: uniform on [0, 1] if the response model is right.
     coverage : dict of float to Score
-        By level, the share of responses inside the model's interval of that level. Intervals of a
-        discrete response hold at least the level, often more.
+        By level, the share of values inside the model's interval of that level. Intervals of a
+        discrete value hold at least the level, often more.
     pit_coverage : dict of float to Score
-        The same by the randomised transform, which gives the level itself if the model is right.
+        The same by the randomized transform, which gives the level itself if the model is right.
+    pit_histogram : ndarray
+        Density of the probability integral transforms of the held-out values in 20 equal bins of
+        [0, 1], randomized where values are discrete; all 1 if the value model is right.
+    pit_distance : float
+        Kolmogorov's distance of the transforms from uniform, :math:`\sup_x |F(x) - x|`.
+    pit : ndarray or None
+        The transforms themselves; None where an Evaluation was loaded from a file.
     """
 
     reliability: Reliability | None
-    pit: FloatArray
     coverage: dict[float, Score]
     pit_coverage: dict[float, Score]
+    pit_histogram: FloatArray
+    pit_distance: float
+    pit: FloatArray | None = None
 
     @property
     def expected_error(self) -> float | None:
         """Expected calibration error of the probability."""
         return None if self.reliability is None else self.reliability.expected_error
-
-    @property
-    def pit_distance(self) -> float:
-        r"""Kolmogorov's distance of the transforms from uniform, :math:`\sup_x |F(x) - x|`."""
-        x, n = np.sort(self.pit), len(self.pit)
-        step = np.arange(n + 1) / n
-        return float(max(np.max(step[1:] - x), np.max(x - step[:-1])))
-
-    def pit_histogram(self, bins: int = 20) -> FloatArray:
-        """Density of the transforms in equal bins of [0, 1]; all 1 if the model is right."""
-        counts, _ = np.histogram(self.pit, bins=whole("bins", bins), range=(0.0, 1.0))
-        return np.asarray(counts, dtype=np.float64) * (bins / len(self.pit))
 
     def as_dict(self) -> dict[str, float | None]:
         """The summary as plain numbers."""
@@ -103,7 +100,7 @@ class Calibration:
                 lines.append(f"  {p:<13.4g}  {o:<11.4g}  {w:.4g}")
         lines.append(f"  distance of the PIT from uniform {self.pit_distance:.3g}")
         lines += [
-            f"  {level:.0%} intervals hold {inside.value:.1%} (randomised {exact.value:.1%})"
+            f"  {level:.0%} intervals hold {inside.value:.1%} (randomized {exact.value:.1%})"
             for (level, inside), exact in zip(
                 self.coverage.items(), self.pit_coverage.values(), strict=True
             )
@@ -117,14 +114,14 @@ def calibration(
     *,
     bins: int | Sequence[float] = 10,
     levels: Sequence[float] = LEVELS,
-    most: int = _MOST,
+    max_values: int = _MAX_VALUES,
     population: str = "whole",
     on: HeldOutPairs | None = None,
     random_state: int | np.random.Generator | None = 0,
 ) -> Calibration:
-    r"""Calibration of the probability, and of the response given that a pair is observed.
+    r"""Measure the calibration of the probability, and of the value given that it is observed.
 
-    The transform of a response is :math:`F(y)` or, where it is discrete,
+    The transform of a value is :math:`F(y)` or, where it is discrete,
     :math:`F(y - 1) + U (F(y) - F(y - 1))` with U uniform.
 
     Parameters
@@ -138,27 +135,29 @@ def calibration(
         are mostly small, so bins of equal width would hold all or nothing.
     levels
         Levels of the intervals.
-    most
-        The most responses to look at.
+    max_values
+        The largest number of values to look at.
     population
         "whole" weights the held-out pairs to the sparsity of all the data. A split takes a share
         of the observed pairs from training but hardly any of the missing ones, so that a model
-        has learnt from sparser data; "training" weights the pairs to that sparsity instead, and
+        has learned from sparser data; "training" weights the pairs to that sparsity instead, and
         so tells how well calibrated the same model is when fitted to everything.
     on
         Other pairs than the test pairs, such as ``data.validation``.
     random_state
-        Seed of the randomised transform (and of the choice, where there are more than ``most``).
+        Seed of the randomized transform, and of the choice of values where there are too many.
     """
     pairs = data.test if on is None else on
     if not len(pairs):
         raise InputError("calibration: no observed pairs are held out.")
     if any(not 0 < level < 1 for level in levels):
         raise InputError(f"levels must lie strictly between 0 and 1, got {levels!r}.")
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     weights = _weights(data, pairs, one_of("population", population, POPULATIONS))
     curve = _reliability(model, data, pairs, bins, weights) if explains_missing(model) else None
-    below, upto = _cdf_at(model, data, pairs, _some(len(pairs), whole("most", most), rng))
+    below, upto = _cdf_at(
+        model, data, pairs, _sample(len(pairs), whole("max_values", max_values), rng)
+    )
     pit = below + rng.random(len(upto)) * (upto - below)
     inside: dict[float, Score] = {}
     exact: dict[float, Score] = {}
@@ -167,32 +166,40 @@ def calibration(
         # y lies between the quantiles of tail and 1 - tail exactly if these hold.
         inside[level] = mean_score((upto >= tail) & (below < 1.0 - tail))
         exact[level] = mean_score((pit >= tail) & (pit < 1.0 - tail))
-    return Calibration(curve, pit, inside, exact)
+    histogram = np.histogram(pit, bins=_PIT_BINS, range=(0.0, 1.0))[0] * (_PIT_BINS / len(pit))
+    return Calibration(curve, inside, exact, histogram, _distance_from_uniform(pit), pit)
 
 
-def _some(size: int, most: int, rng: np.random.Generator) -> Any:
-    return slice(None) if size <= most else rng.choice(size, most, replace=False)
+def _distance_from_uniform(pit: FloatArray) -> float:
+    x, n = np.sort(pit), len(pit)
+    step = np.arange(n + 1) / n
+    return float(max(np.max(step[1:] - x), np.max(x - step[:-1])))
+
+
+def _sample(size: int, max_values: int, rng: np.random.Generator) -> Any:
+    return slice(None) if size <= max_values else rng.choice(size, max_values, replace=False)
 
 
 def _cdf_at(
     model: Model, data: Split, pairs: HeldOutPairs, chosen: Any
 ) -> tuple[FloatArray, FloatArray]:
-    """Probability of less than each value, and of at most each value."""
+    """Return the probability of less than each value, and of at most each value."""
     users, items = data.train.users[pairs.users[chosen]], data.train.items[pairs.items[chosen]]
-    values = values_for(model, pairs.values[chosen])
+    values = pairs.values[chosen]
     below, upto = np.empty(len(values)), np.empty(len(values))
     for part in blocks(len(values)):
-        response = model.predictive(users[part], items[part]).observed
-        response.element.support.check(type(response.element).__name__, values[part])
-        upto[part] = below[part] = response.cdf(values[part])
-        if response.element.support.discrete:
-            below[part] = response.cdf(values[part] - 1.0)
+        observed = model.predict_distribution(users[part], items[part]).observed
+        seen = observed.element.seen(values[part])
+        observed.element.support.check(type(observed.element).__name__, seen)
+        upto[part] = below[part] = observed.cdf(seen)
+        if observed.element.support.discrete:
+            below[part] = observed.cdf(seen - 1.0)
     return below, upto
 
 
 def _weights(data: Split, pairs: HeldOutPairs, population: str) -> tuple[float, float]:
-    """How many pairs of the population an observed, and a missing, held-out pair stands for."""
-    missing = pairs.share * data.n_missing / max(len(pairs.missing_users), 1)
+    """Return how many pairs an observed, and a missing, held-out pair stands for."""
+    missing = pairs.missing_weight
     if population == "whole":
         return 1.0, missing
     held = len(data.test) + len(data.validation)
@@ -224,7 +231,7 @@ def reliability(
     weight: FloatArray,
     bins: int | Sequence[float] = 10,
 ) -> Reliability:
-    """The reliability curve of weighted predictions; empty bins are left out.
+    """Return the reliability curve of weighted predictions, without empty bins.
 
     Examples
     --------

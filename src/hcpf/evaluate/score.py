@@ -1,4 +1,4 @@
-"""Numbers with standard errors, and tables of them."""
+"""Numbers with standard errors, and sets of them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from hcpf._types import FloatArray
+from hcpf.model.tables import format_with_error
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -28,21 +29,20 @@ class Score:
     def __float__(self) -> float:
         return self.value
 
+    def __neg__(self) -> "Score":
+        return Score(-self.value, self.error)
+
     def __str__(self) -> str:
-        if not np.isfinite(self.value) or not self.error > 0:
-            return f"{self.value:.4g}"
-        # Two digits of the error, and as many of the value as that leaves meaningful.
-        places = max(0, 1 - int(np.floor(np.log10(self.error))))
-        return f"{self.value:.{places}f} ± {self.error:.{places}f}"
+        return format_with_error(self.value, self.error)
 
 
 class ScoreTable(Mapping[str, Score | None]):
-    """Scores by name, those that do not apply being None; made of a dataclass's fields."""
+    """Base of dataclasses of scores: a mapping by name, None where a score does not apply."""
 
     def _scores(self) -> dict[str, Score | None]:
         names = [field.name for field in fields(cast("DataclassInstance", self))]
-        found = {name: getattr(self, name) for name in names}
-        return {k: v for k, v in found.items() if v is None or isinstance(v, Score)}
+        values = {name: getattr(self, name) for name in names}
+        return {k: v for k, v in values.items() if v is None or isinstance(v, Score)}
 
     def __getitem__(self, name: str) -> Score | None:
         return self._scores()[name]
@@ -54,7 +54,7 @@ class ScoreTable(Mapping[str, Score | None]):
         return len(self._scores())
 
     def as_dict(self) -> dict[str, float | None]:
-        """Plain numbers: each score, and its standard error under its name and ``_error``."""
+        """Return plain numbers: each score, and its standard error as ``NAME_error``."""
         out: dict[str, float | None] = {}
         for name, score in self._scores().items():
             out[name] = None if score is None else score.value
@@ -68,7 +68,7 @@ class ScoreTable(Mapping[str, Score | None]):
 
 
 def mean_score(x: Any) -> Score:
-    """The mean of some numbers, with its standard error."""
+    """Return the mean of numbers, with its standard error."""
     values: FloatArray = np.asarray(x, dtype=np.float64)
     if values.size == 0:
         return Score(float("nan"), float("nan"))

@@ -8,31 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hcpf._checks import whole
-from hcpf._types import Csr, FloatArray
+from hcpf._checks import generator, whole
+from hcpf._types import Csr
+from hcpf.data.held_out import HeldOutPairs, mark_pairs, sample_missing
 from hcpf.data.interactions import Interactions
-from hcpf.data.sampling import row_of, sample_missing, select
+from hcpf.data.sampling import locate, row_of, select
 from hcpf.errors import InputError
-from hcpf.model.growing import as_interactions
+from hcpf.model.alignment import as_interactions
+from hcpf.model.fitted import FittedModel
 
 RandomState = int | np.random.Generator | None
 Entries = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOutPairs:
-    """Observed pairs with their values, and as many missing ones, by position."""
-
-    users: NDArray[np.int64]
-    items: NDArray[np.int64]
-    values: FloatArray
-    missing_users: NDArray[np.int64]
-    missing_items: NDArray[np.int64]
-    share: float
-    """The share of all observed entries that these are; the missing ones stand for as much."""
-
-    def __len__(self) -> int:
-        return len(self.values)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,7 +78,7 @@ def split(
     """
     data = as_interactions(data)
     sizes = _sizes("split", data, test, validation)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     order = rng.permutation(data.n_observed)
     parts = order[: sizes[0]], order[sizes[0] : sum(sizes)]
     return _hold_out(data, parts, (test, validation), rng)
@@ -131,7 +117,7 @@ def split_by_time(
     """
     data = as_interactions(data)
     sizes = _sizes("split_by_time", data, test, validation)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     order = _by_time(data, times, rng)[::-1]
     parts = order[: sizes[0]], order[sizes[0] : sum(sizes)]
     return _hold_out(data, parts, (test, validation), rng)
@@ -164,7 +150,7 @@ def leave_out(
     (array([0, 2]), 4)
     """
     data, n = as_interactions(data), whole("n", n)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     pointer = data.matrix.indptr.astype(np.int64)
     users = np.flatnonzero(np.diff(pointer) > n)
     if not len(users):
@@ -179,6 +165,26 @@ def leave_out(
     chosen = places.ravel()
     parts = chosen, np.zeros(0, np.int64)
     return _hold_out(data, parts, (len(chosen) / data.n_observed, 0.0), rng)
+
+
+def excluded_split(model: FittedModel) -> Split | None:
+    """Return the split of a model whose data hold the entries that training excluded.
+
+    After ``fit(data, exclude=marks)`` the entries that ``marks`` stores are test pairs, and the
+    other pairs it stores are missing ones. None if the data hold no excluded entry.
+    """
+    data = model.data
+    if model.excluded is None or data is None:
+        return None
+    marks = model.excluded.tocoo()
+    rows, cols = marks.row.astype(np.int64), marks.col.astype(np.int64)
+    entries = locate(data.matrix, rows, cols)
+    observed = entries >= 0
+    if not observed.any():
+        return None
+    share = observed.sum() / data.n_observed
+    missing = rows[~observed], cols[~observed]
+    return _split(data, (np.sort(entries[observed]), entries[:0]), (share, 0.0), missing)
 
 
 def _sizes(name: str, data: Interactions, test: float, validation: float) -> tuple[int, int]:
@@ -229,32 +235,31 @@ def _distinct(sizes: Entries, n: int, rng: np.random.Generator) -> Entries:
 def _hold_out(
     data: Interactions, parts: Sequence[Entries], shares: Sequence[float], rng: np.random.Generator
 ) -> Split:
-    """The split that holds out two sets of entries, with as many missing pairs."""
+    """Return the split that holds out two sets of entries, with as many missing pairs."""
+    missing = sample_missing(data.matrix, sum(map(len, parts)), rng)
+    return _split(data, parts, shares, missing)
+
+
+def _split(
+    data: Interactions,
+    parts: Sequence[Entries],
+    shares: Sequence[float],
+    missing: tuple[Entries, Entries],
+) -> Split:
     matrix = data.matrix
-    total = sum(map(len, parts))
-    missing = sample_missing(matrix, total, rng)
-    cut = round(len(missing[0]) * len(parts[0]) / total)
-    held = [
-        HeldOutPairs(
-            users=row_of(matrix, part),
-            items=matrix.indices[part].astype(np.int64),
-            values=matrix.data[part].astype(np.float64),
-            missing_users=missing[0][place],
-            missing_items=missing[1][place],
-            share=share,
+    n_missing = data.n_users * data.n_items - matrix.nnz
+    cut = round(len(missing[0]) * len(parts[0]) / sum(map(len, parts)))
+    held_out = [
+        HeldOutPairs.of_entries(
+            matrix, entries, (missing[0][chosen], missing[1][chosen]), share * n_missing
         )
-        for part, place, share in zip(parts, (slice(cut), slice(cut, None)), shares, strict=True)
+        for entries, chosen, share in zip(
+            parts, (slice(cut), slice(cut, None)), shares, strict=True
+        )
     ]
     kept = np.ones(matrix.nnz, dtype=np.bool_)
-    for part in parts:
-        kept[part] = False
+    for entries in parts:
+        kept[entries] = False
     train = Interactions(select(matrix, kept), data.users, data.items)
-    n_missing = data.n_users * data.n_items - matrix.nnz
-    return Split(train, held[0], held[1], _marks(matrix.shape, held), n_missing)
-
-
-def _marks(shape: tuple[int, int], held: list[HeldOutPairs]) -> Csr:
-    """A matrix that marks all held-out pairs, observed and missing."""
-    rows = np.concatenate([part for pairs in held for part in (pairs.users, pairs.missing_users)])
-    cols = np.concatenate([part for pairs in held for part in (pairs.items, pairs.missing_items)])
-    return sparse.csr_array((np.ones(len(rows), np.float32), (rows, cols)), shape=shape)
+    exclude = mark_pairs(matrix.shape, held_out)
+    return Split(train, held_out[0], held_out[1], exclude, n_missing)

@@ -2,7 +2,6 @@
 
 import csv
 import logging
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -14,10 +13,12 @@ from hcpf import evaluate
 from hcpf._progress import progress_bar
 from hcpf._types import FloatArray
 from hcpf._version import __version__
+from hcpf.core.value_model import ways_to_vary
 from hcpf.data.interactions import Interactions
-from hcpf.elements import ALL, Degenerate, Element, get
-from hcpf.errors import HcpfError, InputError
+from hcpf.elements import ALL, Degenerate, get
+from hcpf.errors import InputError
 from hcpf.estimator import HCPF
+from hcpf.evaluate.scoring import pair_scores
 
 logger = logging.getLogger("hcpf")
 
@@ -94,15 +95,17 @@ def models_for(values: FloatArray) -> list[tuple[str, str]]:
     return found
 
 
-def _element(model: str) -> Element:
-    """The element of a model of the tables."""
-    if model == "HPF":
-        return Degenerate()
-    name, _, varying = model.removeprefix("HCPF-").partition(" ")
-    kind = get(name)
-    if not varying:
-        return kind()
-    return kind(per="both" if kind.conjugate is not None and kind.conjugate.sharing else "item")
+def _value_model(cell: Cell) -> dict[str, Any]:
+    """Return the parameters of HCPF that make the value model of a cell."""
+    train_on = "observed" if cell.trained_on == "NM" else "full"
+    if cell.model == "HPF":
+        return {"element": "presence" if cell.trained_on == "B" else "degenerate"} | {
+            "train_on": train_on
+        }
+    name, _, varying = cell.model.removeprefix("HCPF-").partition(" ")
+    vary_by = ways_to_vary(get(name))
+    # The last way is the most general: both, where the element can, else per item.
+    return {"element": name, "vary_by": vary_by[-1] if varying else None, "train_on": train_on}
 
 
 def read_set(path: Path) -> Interactions:
@@ -152,62 +155,39 @@ def run(
 
 def compute(cell: Cell, parts: evaluate.Split, settings: Settings) -> Cell:
     """Fit the model of a cell and score it; an error is a result too."""
-    began = time.perf_counter()
-    try:
-        model = _fit(cell, parts, settings)
-        seconds = time.perf_counter() - began
-        scored: Any = evaluate.scores(model, parts)
-        mass = _conditional_mass(model, parts)
-    except HcpfError as error:
-        logger.warning("%s, %s on %s: %s", cell.dataset, cell.model, cell.trained_on, error)
-        return Cell(*cell.key, error=" ".join(str(error).split()))
-    names = ("log_likelihood", "missing", "nonmissing", "conditional_nonmissing", "auc", "rmse")
-    values = {
-        name: None if getattr(scored, name) is None else getattr(scored, name).value
-        for name in names
-    }
-    if cell.trained_on == "B":  # only the pattern was fitted
-        values |= {"nonmissing": None, "conditional_nonmissing": None, "log_likelihood": None}
-        values |= {"rmse": None}
-        mass = None
-    return Cell(
-        *cell.key, **values, conditional_mass=mass, passes=getattr(model, "n_iter_", None),
-        seconds=seconds,
-    )  # fmt: skip
+    model = _model(cell, settings)
+    row = evaluate.fit_and_score(cell.model, model, parts, early_stopping=True, keep_errors=True)
+    if row.scores is None:
+        logger.warning("%s, %s on %s: %s", cell.dataset, cell.model, cell.trained_on, row.error)
+        return Cell(*cell.key, error=row.error)
+    # Only the pattern was fitted where that is all a model is trained on.
+    names = ["missing", "auc"]
+    if cell.trained_on != "B":
+        names += ["log_likelihood", "nonmissing", "conditional_nonmissing", "rmse"]
+    values = {name: score.value for name in names if (score := row.scores[name]) is not None}
+    mass = None if cell.trained_on == "B" else _conditional_mass(model, parts)
+    return Cell(*cell.key, **values, conditional_mass=mass, passes=row.passes, seconds=row.seconds)  # pyright: ignore[reportArgumentType]
 
 
-def _fit(cell: Cell, parts: evaluate.Split, settings: Settings) -> Any:
+def _model(cell: Cell, settings: Settings) -> Any:
     if cell.model == "popularity":
-        return evaluate.Popularity().fit(parts.train, exclude=parts.exclude)
-    element = "auto" if cell.trained_on == "B" else _element(cell.model)
-    train_on: Any = {"F": "full", "NM": "observed", "B": "binary"}[cell.trained_on]
-    model = HCPF(
+        return evaluate.Popularity()
+    return HCPF(
         settings.n_components,
-        element=element,
-        train_on=train_on,
+        **_value_model(cell),
         max_iter=settings.max_iter,
         n_fits=settings.n_fits,
         random_state=settings.random_state,
         progress=False,
     )
-    return model.fit(parts.train, validation=parts.validation_matrix, exclude=parts.exclude)
 
 
 def _conditional_mass(model: Any, parts: evaluate.Split) -> float | None:
-    """The conditional likelihood of whole numbers as probabilities, for continuous elements too.
-
-    A density at a whole number is no probability: what counts there is the mass between y - 1/2
-    and y + 1/2.
-    """
-    test = parts.test
-    if not np.all(test.values == np.floor(test.values)):
+    """Return the conditional likelihood of integers as probabilities, also of densities."""
+    values = parts.test.values
+    if not np.all(values == np.floor(values)):
         return None
-    predictive = model.predictive(parts.train.users[test.users], parts.train.items[test.items])
-    observed = predictive.observed
-    if model.element_.support.discrete:
-        return float(np.mean(observed.log_density(test.values)))
-    mass = observed.cdf(test.values + 0.5) - observed.cdf(test.values - 0.5)
-    return float(np.mean(np.log(np.maximum(mass, 1e-300))))
+    return float(pair_scores(model, parts, as_mass=True).conditional.mean())
 
 
 def read_results(path: Path) -> list[Cell]:

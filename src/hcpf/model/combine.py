@@ -1,46 +1,58 @@
-"""Several fits as one predictor: their rates averaged."""
+"""Several fits as one predictor: the average of their rates."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
+from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
 from hcpf.core.rates import pair_rates
 from hcpf.core.theta import ThetaPosterior, pair_element, pair_theta
 from hcpf.elements.base import Element
 
+Positions = NDArray[np.int64]
 
+
+@dataclass(frozen=True, eq=False)
 class Combined:
-    """The average of the fits' rates; the same as factors side by side, scaled."""
+    """The ensemble of some fits; pairs are given by position."""
 
-    def __init__(self, posteriors: list[Posterior]) -> None:
-        self.posteriors = posteriors
+    posteriors: Sequence[Posterior]
 
-    def rates(self, users: NDArray[np.int64], items: NDArray[np.int64]) -> FloatArray:
-        """Average posterior mean rates of pairs given by position."""
+    def rates(self, users: Positions, items: Positions) -> FloatArray:
+        """Return the posterior mean rates of pairs, averaged over the fits."""
         total = np.zeros(len(users))
-        for posterior in self.posteriors:
-            total += pair_rates(posterior.users.mean_, posterior.items.mean_, users, items)
+        for fit in self.posteriors:
+            total += pair_rates(fit.users.mean_, fit.items.mean_, users, items)
         return total / len(self.posteriors)
 
-    def element_at(
-        self, element: Element, users: NDArray[np.int64], items: NDArray[np.int64]
-    ) -> Element:
-        """The element of pairs given by position, with their own theta where that varies."""
-        if self.posteriors[0].users.theta is None and self.posteriors[0].items.theta is None:
-            return element
-        return pair_element(element, self._groups, users, items)
+    def factors(self, axis: Axis) -> NDArray[np.float32]:
+        """Return the factors of all fits side by side, whose products are the average rates.
 
-    def means(
-        self, element: Element, users: NDArray[np.int64], items: NDArray[np.int64]
-    ) -> FloatArray:
-        """The mean of ``element_at``, where theta varies, without making the element."""
+        The factors of items are divided by the number of fits.
+        """
+        parts = [fit.axis(axis).mean_ for fit in self.posteriors]
+        joined = (
+            parts[0] if len(parts) == 1 else np.ascontiguousarray(np.concatenate(parts, axis=1))
+        )
+        return joined if axis is Axis.USERS else joined / np.float32(len(parts))
+
+    def element_at(self, element: Element, users: Positions, items: Positions) -> Element:
+        """Return the element of pairs, whose parameters are arrays under partial pooling."""
+        if all(theta is None for theta in self._thetas[0]):
+            return element
+        return pair_element(element, self._thetas, users, items)
+
+    def element_means(self, element: Element, users: Positions, items: Positions) -> FloatArray:
+        """Return the mean of ``element_at`` under partial pooling, without making the element."""
         conjugate = element.conjugate
         assert conjugate is not None
-        chi, nu = pair_theta(conjugate, self._groups, users, items)
+        chi, nu = pair_theta(conjugate, self._thetas, users, items)
         return float(element.kappa) * conjugate.mean(chi, nu)
 
     @property
-    def _groups(self) -> list[tuple[ThetaPosterior | None, ThetaPosterior | None]]:
-        """Theta of the users and of the items in each fit."""
+    def _thetas(self) -> list[tuple[ThetaPosterior | None, ThetaPosterior | None]]:
         return [(fit.users.theta, fit.items.theta) for fit in self.posteriors]

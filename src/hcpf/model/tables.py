@@ -1,51 +1,101 @@
-"""What ``recommend`` and ``similar_items`` return: columns, in rows a person can read."""
+"""The table that all results come in: columns by name, named rows, files and data frames."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+import os
+from collections import namedtuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcpf._progress import progress_bar
 from hcpf._types import FloatArray
-from hcpf.data.canonical import IdArray, plain
+from hcpf.data.canonical import IdArray
 from hcpf.data.ids import as_ids
 from hcpf.errors import InputError, MissingDependencyError
+from hcpf.io import as_path, atomic_path, os_errors
 
-_SHOWN = 20
+FILE_ENDINGS = (".parquet", ".csv", ".tsv")
+_MAX_SHOWN_ROWS = 20
+_NOT_APPLICABLE = "–"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Columns:
-    """Columns of equal length."""
+class Table:
+    """Columns of equal length, which are attributes; iterating gives named rows.
+
+    Examples
+    --------
+    >>> scores = Table(model=["hcpf", "popularity"], auc=[0.91234, 0.8], auc_error=[0.012, 0.01])
+    >>> scores
+         model            auc
+          hcpf  0.912 ± 0.012
+    popularity  0.800 ± 0.010
+    >>> [(row.model, row.auc) for row in scores]
+    [('hcpf', 0.91234), ('popularity', 0.8)]
+    """
+
+    def __init__(self, **columns: Any) -> None:
+        arrays = {name: np.asarray(column) for name, column in columns.items()}
+        shapes = {array.shape for array in arrays.values()}
+        if len(shapes) != 1 or len(shapes.pop()) != 1:
+            raise InputError("The columns of a table must be 1-D and equally long.")
+        self._columns = arrays
+
+    @classmethod
+    def from_records(cls, records: Sequence[Mapping[str, Any]]) -> Self:
+        """Make a table of rows given as mappings of the same keys; None means not applicable."""
+        names = records[0] if records else ()
+        return cls(**{name: _as_column([row[name] for row in records]) for name in names})
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Self]) -> Self:
+        """Make one table of the rows of several, at least one."""
+        columns = [part.columns() for part in parts]
+        return cls(**{name: np.concatenate([c[name] for c in columns]) for name in columns[0]})
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_columns"][name]
+        except KeyError:
+            raise AttributeError(f"{type(self).__name__} has no column {name!r}.") from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._columns]
 
     def __len__(self) -> int:
-        return len(getattr(self, fields(self)[0].name))
+        return len(next(iter(self._columns.values())))
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """One tuple for each row."""
-        return zip(*(map(plain, column) for column in self.columns().values()), strict=True)
+    def __iter__(self) -> Iterator[Any]:
+        """Yield one named tuple per row."""
+        row = namedtuple("Row", self._columns)  # pyright: ignore[reportUntypedNamedTuple]
+        columns = (column.tolist() for column in self._columns.values())
+        return map(row._make, zip(*columns, strict=True))
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """Return the columns by name."""
+        return dict(self._columns)
 
-    def select(self, rows: Any) -> Any:
-        """Some of the rows, chosen as NumPy would."""
-        return type(self)(**{name: column[rows] for name, column in self.columns().items()})
+    def select(self, rows: Any) -> Self:
+        """Return some of the rows, chosen as NumPy does."""
+        return type(self)(**{name: column[rows] for name, column in self._columns.items()})
 
     def to_arrow(self) -> Any:
-        """A ``pyarrow.Table``."""
+        """Return a ``pyarrow.Table``; UUIDs become text, numbers that do not apply null."""
         import pyarrow as pa
 
-        columns: dict[str, Any] = {}
-        for name, column in self.columns().items():
-            text = column.dtype.kind == "O"  # strings, or UUIDs
-            columns[name] = pa.array(map(str, column), pa.string()) if text else pa.array(column)
-        return pa.table(columns)
+        return pa.table({name: _to_arrow(column) for name, column in self._columns.items()})
+
+    def to_pandas(self) -> Any:
+        """Return a pandas data frame."""
+        return self.to_frame("pandas")
+
+    def to_polars(self) -> Any:
+        """Return a polars data frame."""
+        return self.to_frame("polars")
 
     def to_frame(self, backend: str = "pandas") -> Any:
-        """A data frame of pandas, polars or pyarrow."""
+        """Return a data frame of pandas, polars or pyarrow."""
         table = self.to_arrow()
         try:
             if backend == "pandas":
@@ -60,32 +110,131 @@ class _Columns:
             return table
         raise InputError(f"backend must be 'pandas', 'polars' or 'pyarrow', got {backend!r}.")
 
+    def write(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write a .parquet, .csv or .tsv file, which appears when it is complete."""
+        write_tables(path, [self], overwrite=overwrite)
+
     def __repr__(self) -> str:
-        names = list(self.columns())
-        lines = [names] + [[_cell(value) for value in row] for row in self.select(slice(_SHOWN))]
+        shown = self.select(slice(_MAX_SHOWN_ROWS))._columns
+        names = [name for name in shown if name.removesuffix("_error") not in shown.keys() - {name}]
+        lines = [names, *zip(*(_cells(name, shown) for name in names), strict=True)]
         widths = [max(len(line[j]) for line in lines) for j in range(len(names))]
         text = ["  ".join(c.rjust(w) for c, w in zip(line, widths, strict=True)) for line in lines]
-        more = [f"... {len(self) - _SHOWN} more rows"] if len(self) > _SHOWN else []
-        return "\n".join(text + more)
+        more = len(self) - _MAX_SHOWN_ROWS
+        return "\n".join(text + [f"... {more:,} more rows"] * (more > 0))
+
+
+def write_tables(
+    path: str | Path,
+    parts: Iterable[Table],
+    *,
+    overwrite: bool = False,
+    total: int = 0,
+    progress: bool | None = False,
+) -> int:
+    """Write tables of the same columns one after the other, and return the number of rows.
+
+    Parameters
+    ----------
+    path : path
+        The ending (.parquet, .csv or .tsv) tells the format. The file appears when it is complete.
+    parts : iterable of Table
+        At least one, possibly without rows.
+    overwrite : bool, default False
+        Whether a file of that name may be replaced.
+    total : int
+        The number of rows expected, for the progress bar.
+    progress : bool or None, default False
+        Whether to show a progress bar; None shows it in a terminal.
+    """
+    target = as_path("path", path)
+    if target.suffix.lower() not in FILE_ENDINGS:
+        raise InputError(f"{target} must end in {', '.join(FILE_ENDINGS)}, which tells its format.")
+    if os.path.lexists(target) and not overwrite:
+        raise InputError(f"{target} exists already: pass overwrite=True to replace it.")
+    rows, writer = 0, None
+    with os_errors(InputError, f"{target} cannot be written"), atomic_path(target) as partial:
+        try:
+            with progress_bar(progress, "Writing", total) as advance:
+                for part in parts:
+                    table = part.to_arrow()
+                    writer = writer or _open_writer(partial, target.suffix.lower(), table.schema)
+                    writer.write_table(table)
+                    rows += len(part)
+                    advance(len(part), f"{rows:,} rows")
+            if writer is None:
+                raise InputError(f"There is nothing to write to {target}.")
+        finally:
+            if writer is not None:
+                writer.close()
+    return rows
+
+
+def format_with_error(value: float, error: float) -> str:
+    """Return the value and its standard error in text, as in 0.33 ± 0.02.
+
+    The error has two significant digits, and the value as many decimals as the error.
+    """
+    if not np.isfinite(value) or not error > 0:
+        return _cell(float(value))
+    decimals = max(0, 1 - int(np.floor(np.log10(error))))
+    return f"{value:,.{decimals}f} ± {error:,.{decimals}f}"
+
+
+def _open_writer(path: Path, ending: str, schema: Any) -> Any:
+    from pyarrow import csv, parquet
+
+    if ending == ".parquet":
+        return parquet.ParquetWriter(path, schema)
+    delimiter = "\t" if ending == ".tsv" else ","
+    options = csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
+    return csv.CSVWriter(str(path), schema, write_options=options)
+
+
+def _as_column(values: list[Any]) -> NDArray[Any]:
+    """Return one array; numbers of which some do not apply become floats with NaN."""
+    if all(value is None or isinstance(value, int | float | np.number) for value in values):
+        optional = any(value is None for value in values)
+        return np.array(values, dtype=np.float64 if optional else None)
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def _to_arrow(column: NDArray[Any]) -> Any:
+    import pyarrow as pa
+
+    if column.dtype.kind not in "OU":
+        return pa.array(column, from_pandas=True)  # NaN becomes null
+    return pa.array([None if value is None else str(value) for value in column], pa.string())
+
+
+def _cells(name: str, columns: dict[str, NDArray[Any]]) -> list[str]:
+    values = columns[name].tolist()
+    errors = columns.get(f"{name}_error")
+    if errors is None:
+        return [_cell(value) for value in values]
+    return [format_with_error(*pair) for pair in zip(values, errors.tolist(), strict=True)]
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if value is None or value != value:  # NaN
+        return _NOT_APPLICABLE
+    return f"{float(f'{value:.4g}'):,.10g}" if isinstance(value, float) else str(value)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Recommendations(_Columns):
-    """Items for users, best first; one row for each.
+class Recommendations(Table):
+    """Items for users, best first.
 
     Attributes
     ----------
     user, item : ndarray
         Ids.
-    rank : ndarray
+    rank : ndarray of int
         1, 2, ... within each user.
-    probability, response, expected : ndarray
-        Probability that the pair is observed; expected response if it is; and their product, the
-        expected total.
+    probability, response, expected : ndarray of float
+        The probability that the pair is observed, its expected value if it is, and the product of
+        the two.
     """
 
     user: IdArray
@@ -95,22 +244,21 @@ class Recommendations(_Columns):
     response: FloatArray
     expected: FloatArray
 
-    def of(self, user: Any) -> "Recommendations":
-        """The rows of one user."""
+    def of(self, user: Any) -> Self:
+        """Return the rows of one user."""
         if as_ids("user", user).ndim:
             raise InputError("of takes one user, not a list of them.")
         return self.select(np.flatnonzero(self.user == user))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Neighbours(_Columns):
-    """Ids, for each the ones most like it, best first.
+class Neighbors(Table):
+    """The rows most similar to each of some rows, best first.
 
     Attributes
     ----------
     of, id : ndarray
-        The id asked for, and the one like it.
-    similarity : ndarray
+        The id asked for, and the one similar to it.
+    similarity : ndarray of float
         Cosine of the two profiles of rates, between 0 and 1.
     """
 
@@ -119,18 +267,17 @@ class Neighbours(_Columns):
     similarity: FloatArray
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Explanation(_Columns):
-    """Where the rate of one pair comes from; the parts add up to it.
+class Explanation(Table):
+    """The origin of the rate of one pair; the contributions add up to it.
 
     Attributes
     ----------
     source : ndarray
-        The user's own items by their contribution, and last what the prior gives.
-    rate : ndarray
-        The part of the rate that each accounts for.
-    share : ndarray
-        The same as a share of the whole.
+        The user's own items by contribution, and "(prior)" last.
+    rate : ndarray of float
+        The contribution of each to the rate.
+    share : ndarray of float
+        The same as a share of the rate.
     """
 
     source: IdArray

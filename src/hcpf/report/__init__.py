@@ -14,7 +14,6 @@ Examples
 True
 """
 
-from hcpf.report.usual_values import Usual, usual
 from hcpf.report.writing import write_report
 
-__all__ = ["Usual", "usual", "write_report"]
+__all__ = ["write_report"]

@@ -1,13 +1,11 @@
-"""How well a model predicts: its scores beside those of simpler models."""
+"""The section on predictions: the model's scores compared with those of simpler models."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hcpf.evaluate import Score
+from hcpf.evaluate import Evaluation, ModelScores, Score
 from hcpf.report import charts
-from hcpf.report.evaluation import Contender, Evaluation, K, NotEvaluated
 from hcpf.report.markup import Markup, element, fill, joined, markup, table
 from hcpf.report.wording import counted, percent, scored
 
@@ -19,57 +17,65 @@ class Column:
     name: str
     about: str
     higher: bool
-    of: Callable[[Contender], Score | None]
+    score: str
+    """Name of the score in ``ModelScores``."""
 
 
-COLUMNS = (
-    Column(
-        "Log likelihood",
-        "how probable the model finds the held-out part of the matrix, per thousand entries, "
-        "missing ones included; each unit more makes that part e ≈ 2.7 times as probable",
-        True,
-        lambda c: c.scores.log_likelihood,
-    ),
-    Column(
-        "Value likelihood",
-        "the same for the values alone, per observed entry",
-        True,
-        lambda c: c.scores.conditional_nonmissing,
-    ),
-    Column(
-        "AUC",
-        "how often an observed pair gets a higher probability than a missing one; 0.5 is chance",
-        True,
-        lambda c: c.scores.auc,
-    ),
-    Column(
-        f"NDCG@{K}",
-        f"how well the first {K} recommendations hold a user's held-out items, early ones "
-        "counting more; 1 is perfect",
-        True,
-        lambda c: c.ranking.ndcg if c.ranking else None,
-    ),
-    Column(
-        f"Hit rate@{K}",
-        f"the share of users with at least one held-out item among the first {K}",
-        True,
-        lambda c: c.ranking.hit_rate if c.ranking else None,
-    ),
-    Column(
-        "Mean error",
-        "how far the expected value is from the observed one, on average",
-        False,
-        lambda c: c.scores.mae,
-    ),
-)
+def _columns(evaluation: Evaluation) -> list[Column]:
+    """Return the scores that apply to any of the models."""
+    k = evaluation.model.ranking.k if evaluation.model.ranking else 0
+    columns = (
+        Column(
+            "Log-likelihood",
+            "how probable the model finds the held-out part of the matrix, per 1,000 pairs, "
+            "missing ones included; each unit more makes that part e ≈ 2.7 times as probable",
+            True,
+            "log_likelihood",
+        ),
+        Column(
+            "Value likelihood",
+            "the same for the values alone, per observed pair",
+            True,
+            "conditional_nonmissing",
+        ),
+        Column(
+            "AUC",
+            "how often an observed pair gets a higher probability than a missing one; 0.5 is "
+            "chance",
+            True,
+            "auc",
+        ),
+        Column(
+            f"NDCG@{k}",
+            f"how well the first {k} recommendations hold a user's held-out items, early ones "
+            "counting more; 1 is perfect",
+            True,
+            "ndcg",
+        ),
+        Column(
+            f"Hit rate@{k}",
+            f"the share of users with at least one held-out item among the first {k}",
+            True,
+            "hit_rate",
+        ),
+        Column(
+            "Mean error",
+            "how far the expected value is from the observed one, on average",
+            False,
+            "mae",
+        ),
+    )
+    return [c for c in columns if any(row.score(c.score) is not None for row in evaluation.models)]
 
 
-def prediction(evaluation: Evaluation | NotEvaluated) -> Markup:
-    """How well it predicts, beside simpler models."""
-    if isinstance(evaluation, NotEvaluated):
-        return fill("no_prediction.html", reason=evaluation.reason)
-    parts = evaluation.split
-    shown = [c for c in COLUMNS if any(c.of(x) is not None for x in evaluation.contenders)]
+def prediction(evaluation: Evaluation | None, settings: str) -> Markup:
+    """Show how well the model predicts, compared with simpler models.
+
+    ``settings`` describes the model of the report, which may not be the one evaluated.
+    """
+    if evaluation is None:
+        return fill("no_prediction.html")
+    columns = _columns(evaluation)
     drawn = [
         charts.calibration_chart(evaluation),
         charts.coverage_chart(evaluation),
@@ -77,34 +83,33 @@ def prediction(evaluation: Evaluation | NotEvaluated) -> Markup:
     ]
     return fill(
         "prediction.html",
-        how=_how(evaluation),
-        n_test=counted(len(parts.test), "observed pair"),
-        n_missing=counted(len(parts.test.missing_users), "missing one"),
-        table=_score_table(evaluation, shown),
-        meanings=joined(
-            joined([element("dt", column.name), element("dd", column.about)]) for column in shown
-        ),
-        baselines=joined(
-            joined([element("dt", c.name), element("dd", c.about)])
-            for c in evaluation.contenders[1:]
-        ),
+        how=_how(evaluation, settings),
+        n_test=counted(evaluation.n_test, "observed pair"),
+        n_missing=counted(evaluation.n_missing, "missing one"),
+        table=_score_table(evaluation, columns),
+        meanings=_definitions([(column.name, column.about) for column in columns]),
+        baselines=_definitions([(row.name, row.about) for row in evaluation.baselines]),
         charts=joined(chart for chart in drawn if chart is not None),
         error=_calibration_error(evaluation.model),
     )
 
 
-def _how(evaluation: Evaluation) -> str:
-    if not evaluation.refitted:
-        return "This model was trained without the held-out pairs of the split that was given."
-    return (
-        "A model cannot be judged by the data that it has seen. So a second model with the same "
-        "settings was fitted to 80% of the observed pairs, and is scored here on the other 20%; "
-        "the rest of this report is about the model that was fitted to everything."
+def _how(evaluation: Evaluation, settings: str) -> str:
+    text = (
+        "A model cannot be judged by the data that it was trained on. The model scored here was "
+        f"trained on {counted(evaluation.n_train, 'observed pair')} and scored on others."
     )
+    if evaluation.settings != settings:
+        text += f" It has {evaluation.settings}; the model of this report has {settings}."
+    return text
 
 
-def _calibration_error(contender: Contender) -> str:
-    error = contender.calibration.expected_error
+def _definitions(pairs: list[tuple[str, str]]) -> Markup:
+    return joined(joined([element("dt", name), element("dd", about)]) for name, about in pairs)
+
+
+def _calibration_error(model: ModelScores) -> str:
+    error = model.calibration.expected_error if model.calibration else None
     if error is None:
         return ""
     return f"On average the probability is off by {percent(error)[:-1]} percentage points."
@@ -112,11 +117,11 @@ def _calibration_error(contender: Contender) -> str:
 
 def _score_table(evaluation: Evaluation, columns: list[Column]) -> Markup:
     rows: list[list[Any]] = []
-    for contender in evaluation.contenders:
-        cells: list[Any] = [contender.name]
+    for row in evaluation.models:
+        cells: list[Any] = [row.name]
         for column in columns:
-            score: Score | None = column.of(contender)
-            others = [column.of(c) for c in evaluation.contenders]
+            score: Score | None = row.score(column.score)
+            others = [other.score(column.score) for other in evaluation.models]
             cells.append((_key(score), _marked(score, others, column)))
         rows.append(cells)
     header = ["Model", *(column.name for column in columns)]
@@ -128,7 +133,7 @@ def _key(score: Score | None) -> str:
 
 
 def _marked(score: Score | None, others: list[Score | None], column: Column) -> Markup:
-    """A score, in bold if none is better."""
+    """Return a score, in bold if none is better."""
     text = scored(score)
     values = [s.value for s in others if s is not None and math.isfinite(s.value)]
     best = (max if column.higher else min)(values, default=math.nan)

@@ -6,33 +6,33 @@ from typing import Any
 import numpy as np
 
 from hcpf._types import FloatArray
-from hcpf.estimator import HCPF
-from hcpf.report import charts
-from hcpf.report.components import Components
-from hcpf.report.degrees import Degrees
-from hcpf.report.evaluation import Contender, Evaluation, K, NotEvaluated
-from hcpf.report.habits import sentence
+from hcpf.elements import Presence
+from hcpf.evaluate import Evaluation, ModelScores
+from hcpf.evaluate.predictive_checks import ActivityCheck, ValueCheck
+from hcpf.model.components import Components
+from hcpf.model.fitted import FittedModel
+from hcpf.model.resolve import training_data
+from hcpf.report import charts, typical
 from hcpf.report.markup import Markup, element, fill, joined, table
-from hcpf.report.responses import ResponseFit
 from hcpf.report.wording import counted, listed, percent, short
 
 _CARDS, _TOP = 24, 8  # components shown, and items of each
 _CLOSEST = 8  # pairs of them
 
 
-def headline(model: HCPF, evaluation: Evaluation | NotEvaluated) -> Markup:
-    """The few numbers to remember, and what they mean."""
-    data = model.interactions_
+def headline(model: FittedModel, evaluation: Evaluation | None) -> Markup:
+    """Show the few numbers to remember, and what they mean."""
+    data = training_data(model)
     cards = [
         (f"{data.n_users:,}", "users"),
         (f"{data.n_items:,}", "items"),
         (f"{data.n_observed:,}", f"observed pairs, {percent(data.density)} of all"),
     ]
     points = [_about_values(model)]
-    if isinstance(evaluation, Evaluation):
-        more, said = _promises(evaluation)
-        cards += more
-        points += said
+    if evaluation is not None:
+        more_cards, more_points = _held_out_results(evaluation)
+        cards += more_cards
+        points += more_points
     shown = [
         element("div", element("b", number), element("span", label), class_="card")
         for number, label in cards
@@ -44,116 +44,121 @@ def headline(model: HCPF, evaluation: Evaluation | NotEvaluated) -> Markup:
     )
 
 
-def _about_values(model: HCPF) -> str:
-    values = model.interactions_.values
-    if model.train_on == "binary":
-        return "The model is of which pairs are observed; their values are left aside."
-    low, middle, high = (float(x) for x in np.quantile(values, [0.05, 0.5, 0.95]))
+def _about_values(model: FittedModel) -> str:
+    observed = training_data(model).values
+    if isinstance(model.element, Presence):
+        return "The model is of which pairs are observed; their values play no part."
+    low, middle, high = (float(x) for x in np.quantile(observed, [0.05, 0.5, 0.95]))
     return (
         f"A typical (median) value is {short(middle)}; nine in ten lie between {short(low)} and "
         f"{short(high)}."
     )
 
 
-def _promises(evaluation: Evaluation) -> tuple[list[tuple[str, str]], list[str]]:
-    """Cards and sentences about held-out pairs."""
-    ours, other = evaluation.model, evaluation.contenders[1]
+def _held_out_results(evaluation: Evaluation) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return cards and sentences about held-out pairs."""
+    ours = evaluation.model
+    other = evaluation.baselines[0] if evaluation.baselines else None
     cards: list[tuple[str, str]] = []
     points: list[str] = []
-    if (area := ours.scores.auc) is not None and math.isfinite(area.value):
-        theirs = other.scores.auc
+    area, theirs = ours.score("auc"), other and other.score("auc")
+    if area is not None and math.isfinite(area.value):
         cards.append((percent(area.value), "of comparisons right: observed before missing"))
         points.append(
             "Shown one pair that was observed and one that was not, neither seen before, the "
             f"model rates the right one higher {percent(area.value)} of the time"
-            + (f"; {other.name.lower()} alone does {percent(theirs.value)}." if theirs else ".")
+            + (
+                f"; {other.name.lower()} alone does {percent(theirs.value)}."
+                if other and theirs
+                else "."
+            )
         )
-    if ours.ranking is not None:
-        hits, rate = K * ours.ranking.precision.value, ours.ranking.hit_rate.value
-        cards.append((percent(rate), f"of users find a held-out item among {K} recommended"))
+    if (ranked := ours.ranking) is not None:
+        rate = percent(ranked.hit_rate.value)
+        cards.append((rate, f"of users find a held-out item among {ranked.k} recommended"))
         points.append(
-            f"Of the first {K} items recommended to a user, {short(hits)} are on average among "
-            f"those held out, and {percent(rate)} of users find at least "
-            "one there" + _against(other)
+            f"Of the first {ranked.k} items recommended to a user, "
+            f"{short(ranked.k * ranked.precision.value)} are on average among those held out, and "
+            f"{rate} of users find at least one there{_compared_with(other)}"
         )
-    inside = ours.calibration.coverage[0.9].value
-    cards.append((percent(inside), "of held-out values inside their 90% intervals"))
-    points.append(f"Intervals that should hold 90% of values hold {percent(inside)}.")
+    if ours.calibration is not None:
+        inside = percent(ours.calibration.coverage[0.9].value)
+        cards.append((inside, "of held-out values inside their 90% intervals"))
+        points.append(f"Intervals that should hold 90% of values hold {inside}.")
     return cards, points
 
 
-def _against(other: Contender) -> str:
-    if other.ranking is None:
+def _compared_with(other: ModelScores | None) -> str:
+    if other is None or (ranked := other.ranking) is None:
         return "."
-    hits, rate = K * other.ranking.precision.value, other.ranking.hit_rate.value
-    return f"; {other.name.lower()} alone: {short(hits)} and {percent(rate)}."
+    hits = short(ranked.k * ranked.precision.value)
+    return f"; {other.name.lower()} alone: {hits} and {percent(ranked.hit_rate.value)}."
 
 
-def response(model: HCPF, fit: ResponseFit) -> Markup:
-    """Whether the element fits."""
-    if not fit.varies:
-        return fill("no_response.html")
-    where = "pairs that were held out" if fit.held_out else "pairs that it was fitted to"
-    kind = model.element_
-    parts = "a draw" if kind.once else "the sum of one or more parts, each"
+def values(model: FittedModel, check: ValueCheck | None) -> Markup:
+    """Show whether the element fits the values."""
+    if check is None:
+        return fill("no_values.html")
+    where = "pairs that were held out" if check.held_out else "pairs that it was fitted to"
+    kind = model.element
+    origin = "a draw" if model.value_model.hurdle else "the sum of one or more elements, each"
     return fill(
-        "response.html",
-        made=f"{parts} from a distribution",
+        "values.html",
+        origin=f"{origin} from a distribution",
         element=repr(kind),
-        varying=sentence(model),
+        pooling=typical.sentence(model),
         name=kind.name.replace("_", " "),
         support=kind.support.description,
         mean=short(float(np.asarray(kind.mean))),
         sd=short(float(np.sqrt(np.asarray(kind.variance)))),
-        n=counted(len(fit.observed), "value"),
+        n=counted(check.n_values, "value"),
         where=where,
-        points=joined(element("li", point) for point in _compared(fit)),
-        charts=joined(charts.response_charts(fit)),
+        points=joined(element("li", point) for point in _middle_and_tail(check)),
+        charts=joined(charts.value_charts(check)),
     )
 
 
-def _compared(fit: ResponseFit) -> list[str]:
-    """The middle and the tail in words."""
-    found = [np.quantile(values, [0.5, 0.99]) for values in (fit.observed, fit.drawn)]
-    (middle, high), (expected, expected_high) = [(short(a), short(b)) for a, b in found]
+def _middle_and_tail(check: ValueCheck) -> list[str]:
     return [
-        f"Half of the values lie below {middle} in the data, and below {expected} in the model.",
-        f"One in a hundred exceeds {high} in the data, and {expected_high} in the model.",
+        f"Half of the values lie below {short(check.median)} in the data, and below "
+        f"{short(check.model_median)} in the model.",
+        f"One in a hundred exceeds {short(check.percentile_99)} in the data, and "
+        f"{short(check.model_percentile_99)} in the model.",
     ]
 
 
-def convergence(model: HCPF) -> Markup:
-    """Whether the fit has converged."""
-    if not model.history_:
+def convergence(model: FittedModel) -> Markup:
+    """Show whether the fit has converged."""
+    if not model.history:
         return fill("no_convergence.html")
-    seconds = short(model.history_[-1].seconds)
-    if model.interrupted_:
-        ended = "It was interrupted: fitting on may improve it."
-    elif model.n_iter_ >= model.max_iter:
-        ended = "It ended at the most passes allowed (max_iter): more of them may improve it."
+    seconds = short(model.history[-1].seconds)
+    if model.interrupted:
+        ended = "Training was interrupted; more passes may improve the model."
+    elif model.n_iter >= model.settings.get("max_iter", math.inf):
+        ended = "Training stopped at max_iter passes; more passes may improve the model."
     else:
-        ended = "It ended by itself, when a pass changed hardly anything any more."
-    several = len(model.posteriors_)
-    if several > 1:
-        ended += f" These are the numbers of the first of {several} fits."
+        ended = "Training converged."
+    n_fits = len(model.posteriors)
+    if n_fits > 1:
+        ended += f" These are the numbers of the first of {n_fits} fits."
     return fill(
         "convergence.html",
-        passes=counted(model.n_iter_, "pass", "passes"),
+        passes=counted(model.n_iter, "pass", "passes"),
         seconds=seconds,
         ended=ended,
         charts=joined(charts.convergence_charts(model)),
     )
 
 
-def activity(users: Degrees, items: Degrees) -> Markup:
-    """How activity and popularity spread, in the data and in the model."""
+def activity(users: ActivityCheck, items: ActivityCheck) -> Markup:
+    """Show how activity and popularity spread, in the data and in the model."""
     points = [
-        _top_tenth(users.observed, users.drawn, "busiest tenth of users"),
+        _top_tenth(users.observed, users.drawn, "most active tenth of users"),
         _top_tenth(items.observed, items.drawn, "most popular tenth of items"),
     ]
     drawn = [
-        charts.degree_chart(users, "users", "items"),
-        charts.degree_chart(items, "items", "users"),
+        charts.activity_chart(users, "users", "items"),
+        charts.activity_chart(items, "items", "users"),
     ]
     return fill(
         "activity.html",
@@ -175,31 +180,31 @@ def _top_tenth(observed: FloatArray, drawn: FloatArray, who: str) -> str:
     )
 
 
-def factors(model: HCPF, found: Components, labels: list[str]) -> Markup:
-    """What the components stand for."""
+def components(model: FittedModel, found: Components, labels: list[str]) -> Markup:
+    """Show what the components stand for."""
     shown = min(len(found), _CARDS)
-    averaged = len(model.posteriors_) > 1
+    averaged = len(model.posteriors) > 1
     notes: list[str] = []
     if averaged:
         notes.append(
-            f"Predictions average {len(model.posteriors_)} fits, whose factors differ; these are "
-            "the factors of the first."
+            f"Predictions average {len(model.posteriors)} fits, whose components differ; these "
+            "are the components of the first."
         )
     if shown < len(found):
-        notes.append(f"The {shown} largest of {len(found)} factors are shown.")
+        notes.append(f"The {shown} largest of {len(found)} components are shown.")
     return fill(
-        "factors.html",
-        count=counted(len(found), "factor"),
+        "components.html",
+        count=counted(len(found), "component"),
         largest=listed([percent(share) for share in found.share[:3]]),
         notes=" ".join(notes),
-        cards=joined(_factor(found, j, labels) for j in range(shown)),
+        cards=joined(_component(found, j, labels) for j in range(shown)),
         overlap=charts.overlap_chart(found),
         closest=_closest(found),
     )
 
 
 def _closest(found: Components) -> Markup:
-    """The pairs of components that share most."""
+    """Show the pairs of components that share most."""
     size = min(len(found), _CARDS)
     first, second = np.triu_indices(size, 1)
     if not len(first):
@@ -207,22 +212,22 @@ def _closest(found: Components) -> Markup:
     value = found.overlap[first, second]
     order = np.argsort(-value, kind="stable")[:_CLOSEST]
     pairs = [(f"{first[j] + 1} and {second[j] + 1}", percent(float(value[j]))) for j in order]
-    return table("Factors that overlap most", ["Factors that overlap most", "Overlap"], pairs)
+    return table("Components that overlap most", ["Components that overlap most", "Overlap"], pairs)
 
 
-def _factor(found: Components, j: int, labels: list[str]) -> Markup:
+def _component(found: Components, j: int, labels: list[str]) -> Markup:
     lists = [
-        _ranked(found, j, found.typical(j, _TOP), labels, "typical"),
+        _ranked(found, j, found.distinctive(j, _TOP), labels, "distinctive"),
         _ranked(found, j, found.largest(j, _TOP), labels, "largest"),
     ]
     bar = element("i", style=f"width:{100 * found.share[j] / found.share[0]:.1f}%")
     return element(
         "article",
-        element("h3", f"Factor {j + 1}"),
+        element("h3", f"Component {j + 1}"),
         element("p", f"explains {percent(float(found.share[j]))} of all expected pairs"),
         element("div", bar, class_="meter", aria_hidden="true"),
         *lists,
-        class_="factor",
+        class_="component",
     )
 
 
@@ -230,7 +235,7 @@ def _ranked(found: Components, j: int, items: Any, labels: list[str], css: str) 
     entries: list[Markup] = []
     for i in items:
         share, lift = percent(float(found.item_share[j, i])), short(float(found.lift[j, i]))
-        tip = f"{share} of this factor; {lift} times its share of everything"
-        amount = element("span", f"×{lift}" if css == "typical" else share, class_="amount")
+        tip = f"{share} of this component; {lift} times its share of everything"
+        amount = element("span", f"×{lift}" if css == "distinctive" else share, class_="amount")
         entries.append(element("li", element("span", labels[i]), amount, data_tip=tip))
     return element("ol", *entries, class_=css)

@@ -6,8 +6,6 @@ crash at any moment leaves the old model, or the new one, whole.
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,12 +17,13 @@ import numpy as np
 from hcpf._version import __version__
 from hcpf.data.canonical import IdArray
 from hcpf.errors import ModelError
+from hcpf.io import file_digest, os_errors, partial_file, write_atomically
 from hcpf.model.persist.id_files import read_ids, write_ids
 from hcpf.model.persist.tensors import map_tensors, write_tensors
 
 MANIFEST = "manifest.json"
-FORMAT, SCHEMA = "hcpf-model", 1
-_CHUNK = 1 << 22
+FORMAT, SCHEMA = "hcpf-model", 2
+_ADVICE = "Pass a folder created by save() or hcpf fit."
 _ENDINGS = {"tensors": ".safetensors", "users": ".parquet", "items": ".parquet"}
 
 
@@ -40,7 +39,7 @@ class Stored:
 
 def write_folder(path: Path, stored: Stored, *, overwrite: bool) -> None:
     """Write a model; an existing one is replaced only if ``overwrite`` says so."""
-    try:
+    with os_errors(ModelError, f"The model cannot be written to {path}"):
         _refuse_to_destroy(path, overwrite)
         path.mkdir(parents=True, exist_ok=True)
         files = {
@@ -53,27 +52,20 @@ def write_folder(path: Path, stored: Stored, *, overwrite: bool) -> None:
             **stored.about, "files": files,
         }  # fmt: skip
         outer = {"sha256": _digest_of(manifest), "manifest": manifest}
-        _sync(path)
-        _write_manifest(path / MANIFEST, json.dumps(outer, indent=1, allow_nan=False))
-        _sync(path)
-    except OSError as error:
-        reason = error.strerror or error
-        raise ModelError(f"The model cannot be written to {path}: {reason}.") from error
+        write_atomically(path / MANIFEST, json.dumps(outer, indent=1, allow_nan=False))
     _remove_others(path, {entry["name"] for entry in files.values()})
 
 
 def read_folder(path: Path, *, check: bool = True) -> Stored:
     """Read a model; ``check=False`` skips the checksums of the large files, not their sizes."""
     try:
-        manifest = _read_manifest(path)
-        files = {kind: _find(path, manifest, kind, check) for kind in _ENDINGS}
-        return Stored(
-            manifest, map_tensors(files["tensors"]),
-            read_ids(files["users"]), read_ids(files["items"]),
-        )  # fmt: skip
-    except OSError as error:
-        reason = error.strerror or error
-        raise ModelError(f"The model {path} cannot be read: {reason}.") from None
+        with os_errors(ModelError, "it cannot be read"):
+            manifest = _read_manifest(path)
+            files = {kind: _find(path, manifest, kind, check) for kind in _ENDINGS}
+            return Stored(
+                manifest, map_tensors(files["tensors"]),
+                read_ids(files["users"]), read_ids(files["items"]),
+            )  # fmt: skip
     except ModelError as error:
         raise ModelError(f"The model {path} cannot be loaded: {error}") from None
 
@@ -92,59 +84,25 @@ def _refuse_to_destroy(path: Path, overwrite: bool) -> None:
 
 def _write(folder: Path, kind: str, writer: Callable[[Path], None]) -> dict[str, Any]:
     """Write a file under its final name, which carries its checksum."""
-    handle, name = tempfile.mkstemp(suffix=".part", prefix=f".{kind}-", dir=folder)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        writer(temporary)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        digest = _digest_of_file(temporary)
+    with partial_file(folder, kind) as partial:
+        writer(partial.path)
+        digest = file_digest(partial.path)
+        size = partial.path.stat().st_size
         final = folder / f"{kind}-{digest[:16]}{_ENDINGS[kind]}"
-        size = temporary.stat().st_size
-        temporary.chmod(0o644)
-        temporary.replace(final)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+        partial.commit(final)
     return {"name": final.name, "bytes": size, "sha256": digest}
 
 
-def _write_manifest(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-def _sync(folder: Path) -> None:
-    """Have the names in a folder outlive a power failure, where the system can do that."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def _ours(folder: Path) -> set[str]:
-    """The names of what a save writes beside the manifest, or left behind when it was killed."""
+    """Return the names of what a save writes next to the manifest, or leaves when killed."""
     patterns = [f".{MANIFEST}.*.part", ".tmp??????"]  # the latter is how safetensors begins a file
     for kind, ending in _ENDINGS.items():
-        patterns += [f"{kind}-*{ending}", f".{kind}-*.part"]
+        patterns += [f"{kind}-*{ending}", f".{kind}[-.]*.part"]  # "-" before schema 2
     return {file.name for pattern in patterns for file in folder.glob(pattern)}
 
 
 def _remove_others(folder: Path, keep: set[str]) -> None:
-    """Remove the files of the model that was there before; a failure leaves rubbish, no more."""
+    """Remove the files of the previous model and of killed saves; a failure leaves them."""
     for name in _ours(folder) - keep:
         with suppress(OSError):
             (folder / name).unlink()
@@ -152,18 +110,20 @@ def _remove_others(folder: Path, keep: set[str]) -> None:
 
 def _read_manifest(path: Path) -> dict[str, Any]:
     if not path.is_dir() or not (path / MANIFEST).is_file():
-        raise ModelError(f"there is no {MANIFEST} in it; is it the folder that save() wrote?")
+        raise ModelError(
+            f"there is no {MANIFEST} in it. Pass a folder created by save() or hcpf fit."
+        )
     try:
         outer = json.loads((path / MANIFEST).read_bytes())
         manifest, digest = outer["manifest"], outer["sha256"]
         schema, files = manifest["schema"], manifest["files"]
         ours = manifest["format"] == FORMAT and type(schema) is int and isinstance(files, dict)
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise ModelError(f"{MANIFEST} is damaged or none of hcpf's.") from None
+        raise ModelError(f"{MANIFEST} is damaged or was not written by hcpf.") from None
     if not ours:
-        raise ModelError(f"{MANIFEST} is none of hcpf's.")
+        raise ModelError(f"{MANIFEST} was not written by hcpf. {_ADVICE}")
     if schema < 1:
-        raise ModelError(f"{MANIFEST} has no such schema: {schema}.")
+        raise ModelError(f"{MANIFEST} has an unknown schema: {schema}.")
     if schema > SCHEMA:
         raise ModelError(
             f"it was written by hcpf {manifest.get('hcpf')}, which is newer than this one "
@@ -192,18 +152,10 @@ def _find(folder: Path, manifest: dict[str, Any], kind: str, check: bool) -> Pat
         raise ModelError(f"the file {name!r} is missing.")
     if path.stat().st_size != size:
         raise ModelError(f"{name} has {path.stat().st_size} bytes instead of {size}.")
-    if check and _digest_of_file(path) != digest:
+    if check and file_digest(path) != digest:
         raise ModelError(f"{name} has been changed since it was written.")
     return path
 
 
 def _digest_of(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def _digest_of_file(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -1,6 +1,7 @@
 """A fitted model as what is stored, and back."""
 
-import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from hcpf._types import Csr
+from hcpf.core.axis import Axis
 from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.priors import Priors
 from hcpf.core.theta import ThetaPosterior
@@ -17,57 +19,51 @@ from hcpf.core.value_model import ValueModel
 from hcpf.data.interactions import Interactions
 from hcpf.elements import Element, get
 from hcpf.errors import HcpfError, ModelError
+from hcpf.io import fingerprint
+from hcpf.model.fitted import FittedModel
 from hcpf.model.history import Check
 from hcpf.model.persist.folder import Stored, read_folder, write_folder
+from hcpf.model.persist.schema1 import upgraded
 
-_SIDES = ("users", "items")
-_PARTS = ("shape_", "mean_", "activity_a", "activity_b")
+_VALUE_MODEL = ("vary_by", "hurdle", "train_on")
+
+Tensors = dict[str, np.ndarray]
 
 
-def save(model: Any, path: str | Path, *, overwrite: bool = False) -> None:
-    """Write a fitted HCPF to a folder."""
-    tensors = {
-        f"fit{j}.{side}.{part.rstrip('_')}": getattr(getattr(posterior, side), part)
-        for j, posterior in enumerate(model.posteriors_)
-        for side in _SIDES
-        for part in _PARTS
-    }
-    for j, posterior in enumerate(model.posteriors_):
-        for side in _SIDES:
-            groups = getattr(posterior, side).theta
-            if groups is not None:
-                tensors |= _groups_as_tensors(groups, f"fit{j}.{side}.theta")
-    data: Interactions = model.interactions_
-    matrix = data.matrix
-    tensors |= {
-        "data.indptr": matrix.indptr, "data.indices": matrix.indices, "data.values": matrix.data,
-    }  # fmt: skip
-    about = {
-        "parameters": {name: _plain(value) for name, value in model.get_params(False).items()},
-        "element": _element_as_json(model.element_),
-        "vary_by": model.value_model_.vary_by,
-        "hurdle": model.value_model_.hurdle,
-        "train_on": model.value_model_.train_on,
-        "priors": asdict(model.priors_),
-        "n_fits": len(model.posteriors_),
-        "shape": list(data.shape),
-        "data_fingerprint": fingerprint(matrix),
-        "interrupted": model.interrupted_,
-        "tempering": model.tempering_,
+def save(model: FittedModel, path: Path, *, overwrite: bool, include_data: bool) -> None:
+    """Write a fitted model to a folder."""
+    tensors = dict(_factor_tensors(model.posteriors))
+    about: dict[str, Any] = {
+        "settings": {name: _plain(value) for name, value in model.settings.items()},
+        "value_model": _value_model_as_json(model.value_model),
+        "priors": asdict(model.priors),
+        "n_fits": len(model.posteriors),
+        "shape": [len(model.users), len(model.items)],
+        "interrupted": model.interrupted,
+        "tempering": model.tempering,
+        "n_truncation": model.n_truncation,
         "history": [
             {name: _plain(value) for name, value in asdict(check).items()}
-            for check in model.history_
+            for check in model.history
         ],
     }
-    write_folder(
-        Path(path), Stored(about, tensors, model.users_, model.items_), overwrite=overwrite
-    )
+    if model.excluded is not None:
+        pairs = model.excluded
+        tensors |= {"excluded.indptr": pairs.indptr, "excluded.indices": pairs.indices}
+    if model.data is not None:
+        matrix = model.data.matrix
+        parts = {"indptr": matrix.indptr, "indices": matrix.indices, "values": matrix.data}
+        about["data_fingerprint"] = fingerprint(*parts.values())
+        if include_data:
+            tensors |= {f"data.{name}": part for name, part in parts.items()}
+    stored = Stored(about, tensors, model.users, model.items)
+    write_folder(path, stored, overwrite=overwrite)
 
 
-def load(kind: Any, path: str | Path, *, check: bool = True) -> Any:
-    """Read what ``save`` wrote, as an instance of ``kind``."""
+def load(path: Path, *, check: bool = True) -> FittedModel:
+    """Read what ``save`` wrote, or what hcpf wrote before schema 2."""
     try:
-        return _rebuild(kind, read_folder(Path(path), check=check))
+        return _rebuild(read_folder(path, check=check))
     except ModelError:
         raise
     except Exception as error:  # there is no end to what a forged or damaged file may provoke
@@ -77,88 +73,116 @@ def load(kind: Any, path: str | Path, *, check: bool = True) -> Any:
         ) from None
 
 
-def _rebuild(kind: Any, stored: Stored) -> Any:
-    about, tensors = stored.about, stored.tensors
-    model = kind(**{name: _revive(value) for name, value in about["parameters"].items()})
+def _rebuild(stored: Stored) -> FittedModel:
+    tensors, users, items = stored.tensors, stored.users, stored.items
+    about = upgraded(stored.about) if stored.about["schema"] == 1 else stored.about
+    value_model = _value_model_from_json(about["value_model"])
     shape = int(about["shape"][0]), int(about["shape"][1])
-    posteriors = [
-        Posterior(*(_side(tensors, f"fit{j}.{side}", size) for side, size in _sizes(shape)))
-        for j in range(int(about["n_fits"]))
-    ]
+    if (len(users), len(items)) != shape:
+        raise ModelError(f"The model has {len(users)} x {len(items)} ids for {shape} factors.")
+    data = _matrix(tensors, "data", shape)
+    if data is not None:
+        data = Interactions.from_matrix(data, users=users, items=items)
+    return FittedModel(
+        value_model=value_model,
+        priors=Priors(**about["priors"]),
+        posteriors=_posteriors(tensors, int(about["n_fits"]), shape, value_model),
+        users=users,
+        items=items,
+        history=tuple(Check(**_revived(check)) for check in about["history"]),
+        tempering=float(about["tempering"]),
+        excluded=_matrix(tensors, "excluded", shape),
+        data=data,
+        interrupted=bool(about["interrupted"]),
+        n_truncation=about["n_truncation"],
+        settings=_revived(about["settings"]),
+    )
+
+
+# -- tensors ----------------------------------------------------------------------------------
+
+
+def _factor_tensors(posteriors: tuple[Posterior, ...]) -> Iterator[tuple[str, np.ndarray]]:
+    for j, posterior in enumerate(posteriors):
+        for axis in Axis:
+            prefix, rows = f"fit{j}.{axis.value}", posterior.axis(axis)
+            yield f"{prefix}.shape", rows.shape_
+            yield f"{prefix}.mean", rows.mean_
+            yield f"{prefix}.activity_a", rows.activity_a
+            yield f"{prefix}.activity_b", rows.activity_b
+            if rows.theta is not None:
+                yield f"{prefix}.theta.chi", rows.theta.chi
+                yield f"{prefix}.theta.nu", rows.theta.nu
+                yield f"{prefix}.theta.prior", np.array([rows.theta.chi0, rows.theta.nu0])
+
+
+def _posteriors(
+    tensors: Tensors, n_fits: int, shape: tuple[int, int], value_model: ValueModel
+) -> tuple[Posterior, ...]:
+    posteriors = tuple(
+        Posterior(
+            *(
+                _rows(tensors, f"fit{j}.{axis.value}", size, value_model.varies(axis))
+                for axis, size in zip(Axis, shape, strict=True)
+            )
+        )
+        for j in range(n_fits)
+    )
     if not posteriors:
         raise ModelError("The model holds no fit.")
-    if len({side.shape_.shape[1] for fit in posteriors for side in (fit.users, fit.items)}) > 1:
+    if len({fit.axis(axis).shape_.shape[1] for fit in posteriors for axis in Axis}) > 1:
         raise ModelError("The factors of the model's users and items do not go together.")
-    parts = (tensors["data.values"], tensors["data.indices"], tensors["data.indptr"])
-    matrix: Any = sparse.csr_array(parts, shape=shape)
-    data = Interactions.from_matrix(matrix, users=stored.users, items=stored.items)
-    history = [
-        Check(**{name: _revive(value) for name, value in check.items()})
-        for check in about["history"]
-    ]
-    value_model = _value_model(about)
-    if not value_model.element.is_complete:
-        raise ModelError(f"The model's element lacks parameters: {value_model.element!r}.")
-    for fit in posteriors:
-        _check_theta(value_model, fit)
-    model._set_fitted(
-        data,
-        posteriors,
-        value_model,
-        Priors(**about["priors"]),
-        history,
-        bool(about["interrupted"]),
-        float(about["tempering"]),
-    )
-    return model
+    return posteriors
 
 
-def _sizes(shape: tuple[int, int]) -> Any:
-    return zip(_SIDES, shape, strict=True)
-
-
-def _side(tensors: dict[str, np.ndarray], prefix: str, size: int) -> FactorPosterior:
-    parts = [tensors[f"{prefix}.{part.rstrip('_')}"] for part in _PARTS]
+def _rows(tensors: Tensors, prefix: str, size: int, varies: bool) -> FactorPosterior:
+    names = ("shape", "mean", "activity_a", "activity_b")
+    parts = [tensors[f"{prefix}.{name}"] for name in names]
     factors = parts[0].ndim == 2 and parts[0].shape == parts[1].shape and len(parts[0]) == size
     if not factors or any(part.shape != (size,) for part in parts[2:]):
         raise ModelError(f"The factors of {prefix} have the wrong shape.")
-    return FactorPosterior(*parts, theta=_groups(tensors, f"{prefix}.theta", size))
+    return FactorPosterior(*parts, theta=_theta(tensors, f"{prefix}.theta", size, varies))
 
 
-def _check_theta(value_model: ValueModel, fit: Posterior) -> None:
-    """Theta must be there on the sides where the element varies, and nowhere else."""
-    for side, name in ((fit.users, "user"), (fit.items, "item")):
-        if (side.theta is not None) != (value_model.vary_by in (name, "both")):
-            raise ModelError(
-                f"The model's element, {value_model.description}, lacks its theta by {name}."
-            )
-
-
-def _groups_as_tensors(groups: ThetaPosterior, prefix: str) -> dict[str, np.ndarray]:
-    prior = np.array([groups.chi0, groups.nu0])
-    return {f"{prefix}.chi": groups.chi, f"{prefix}.nu": groups.nu, f"{prefix}.prior": prior}
-
-
-def _groups(tensors: dict[str, np.ndarray], prefix: str, size: int) -> ThetaPosterior | None:
-    if f"{prefix}.chi" not in tensors:
+def _theta(tensors: Tensors, prefix: str, size: int, varies: bool) -> ThetaPosterior | None:
+    if (f"{prefix}.chi" in tensors) != varies:
+        raise ModelError(f"{prefix} must be stored if, and only if, its rows vary.")
+    if not varies:
         return None
     chi, nu, prior = (tensors[f"{prefix}.{name}"] for name in ("chi", "nu", "prior"))
     if chi.shape != (size,) or nu.shape != (size,) or prior.shape != (2,):
-        raise ModelError(f"The thetas of {prefix} have the wrong shape.")
+        raise ModelError(f"{prefix} has the wrong shape.")
     return ThetaPosterior(chi, nu, float(prior[0]), float(prior[1]))
 
 
-def fingerprint(matrix: Csr) -> str:
-    """A short name of the data: equal for equal entries."""
-    digest = hashlib.blake2b(digest_size=16)
-    for array in (matrix.indptr, matrix.indices, matrix.data):
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
+def _matrix(tensors: Tensors, name: str, shape: tuple[int, int]) -> Csr | None:
+    """Return the stored data or excluded pairs, which have no values; None without them."""
+    if f"{name}.indptr" not in tensors:
+        return None
+    indptr, indices = tensors[f"{name}.indptr"], tensors[f"{name}.indices"]
+    values = tensors.get(f"{name}.values", np.ones(len(indices), np.float32))
+    matrix: Csr = sparse.csr_array((values, indices, indptr), shape=shape)
+    matrix.check_format(full_check=True)
+    return matrix
+
+
+# -- JSON -------------------------------------------------------------------------------------
+
+
+def _value_model_as_json(value_model: ValueModel) -> dict[str, Any]:
+    values = {name: getattr(value_model, name) for name in _VALUE_MODEL}
+    return {"element": _element_as_json(value_model.element), **values}
+
+
+def _value_model_from_json(stored: dict[str, Any]) -> ValueModel:
+    element = _element_from_json(stored["element"])
+    if not element.is_complete:
+        raise ModelError(f"The model's element lacks parameters: {element!r}.")
+    return ValueModel(element, **{name: stored[name] for name in _VALUE_MODEL})
 
 
 def _element_as_json(element: Element) -> dict[str, Any]:
-    known = get_known(element.name)
-    if known is not type(element):
+    if not _is_known(element):
         raise ModelError(
             f"{type(element).__name__} is not one of hcpf's elements, so it could not be loaded "
             "again. Save the factors (posterior_) instead."
@@ -167,25 +191,18 @@ def _element_as_json(element: Element) -> dict[str, Any]:
     return {"element": element.name, "parameters": parameters}
 
 
-def get_known(name: str) -> type[Element] | None:
-    """The element class of that name, if there is one."""
-    try:
-        return get(name)
-    except HcpfError:
-        return None
+def _is_known(element: Element) -> bool:
+    with suppress(HcpfError):
+        return get(element.name) is type(element)
+    return False
 
 
 def _element_from_json(stored: dict[str, Any]) -> Element:
     return get(stored["element"])(**stored["parameters"])
 
 
-def _value_model(about: dict[str, Any]) -> ValueModel:
-    names = ("vary_by", "hurdle", "train_on")
-    return ValueModel(_element_from_json(about["element"]), **{k: about[k] for k in names})
-
-
 def _plain(value: Any) -> Any:
-    """A parameter of HCPF as JSON."""
+    """Return a setting as JSON; what cannot be stored, such as a Generator, becomes None."""
     if isinstance(value, Element):
         return _element_as_json(value)
     if isinstance(value, Priors):
@@ -197,6 +214,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not isfinite(value):
         return {"float": repr(float(value))}  # which JSON has no word for
     return value if isinstance(value, str | int | float | bool | None) else None
+
+
+def _revived(stored: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _revive(value) for name, value in stored.items()}
 
 
 def _revive(value: Any) -> Any:

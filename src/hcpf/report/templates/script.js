@@ -74,7 +74,7 @@
     });
   }
 
-  const cards = byId("factor-cards");
+  const cards = byId("component-cards");
   const orders = document.querySelectorAll("[data-order]");
   for (const button of orders) {
     button.addEventListener("click", () => {

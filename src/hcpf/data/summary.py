@@ -1,0 +1,239 @@
+"""A summary of data: size, entries per user and item, values, elements that apply, warnings."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hcpf._types import FloatArray
+from hcpf.data.interactions import Interactions
+from hcpf.elements import ALL
+
+_MAX_BINS = 12
+_LOG_BIN_RATIO = 50.0  # largest value over the median, from which bins grow by a factor
+_NEARLY_CONSTANT = 0.95  # share of the most frequent value
+_DENSE = 0.4  # share of the pairs that are observed
+_HEAVY_TAIL = 0.5  # share of the total that 1% of the values hold
+_MIN_TAIL_VALUES = 200  # fewer values have no meaningful 1%
+_OUTLIER_RATIO = 1000.0  # largest value over the median
+_MIN_ROWS = 20  # fewer users or items dominate without being unusual
+_DOMINANT = 0.1  # share of the total that belongs to one user or item
+_MANY_SINGLES = 0.3  # share of rows with one entry
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """Numbers of entries per user or per item."""
+
+    median: float
+    max: int
+    empty: int
+    """Rows without an entry."""
+    single: int
+    """Rows with one entry."""
+
+
+@dataclass(frozen=True)
+class ValueRange:
+    """The distribution of the values of the entries."""
+
+    min: float
+    median: float
+    mean: float
+    percentile_99: float
+    max: float
+    integer: bool
+    """Whether all values are integers."""
+
+
+@dataclass(frozen=True)
+class Bin:
+    """A bin of a histogram; ``low`` and ``high`` are equal where it holds a single value."""
+
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True)
+class DataSummary:
+    """What `summarize` returns."""
+
+    users: int
+    items: int
+    observed: int
+    sparsity: float
+    repeated_rows: int
+    entries_per_user: RowCounts
+    entries_per_item: RowCounts
+    values: ValueRange
+    histogram: list[Bin]
+    elements: list[str]
+    """Names of the elements whose support contains all values."""
+    warnings: list[str]
+    """Properties of the data that affect the model, each with what can be done about it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain dicts, lists and numbers."""
+        return asdict(self)
+
+
+def summarize(data: Interactions, repeated_rows: int = 0) -> DataSummary:
+    """Summarize data before a model is fitted to them.
+
+    Parameters
+    ----------
+    data : Interactions
+        At least one entry.
+    repeated_rows : int, default 0
+        Rows of a file that repeated a pair and were merged.
+
+    Examples
+    --------
+    >>> data = Interactions.from_arrays(["ann", "bob"], ["tea", "tea"], [2, 2])
+    >>> summarize(data).warnings[0]
+    "every value is 2: only which pairs are observed can be learned. Use element='presence'."
+    """
+    values = data.values.astype(np.float64)
+    low, median, percentile_99, high = np.quantile(values, [0.0, 0.5, 0.99, 1.0]).tolist()
+    return DataSummary(
+        users=data.n_users,
+        items=data.n_items,
+        observed=data.n_observed,
+        sparsity=data.sparsity,
+        repeated_rows=repeated_rows,
+        entries_per_user=_row_counts(_entries_per_user(data)),
+        entries_per_item=_row_counts(_entries_per_item(data)),
+        values=ValueRange(
+            low, median, float(values.mean()), percentile_99, high,
+            bool(np.all(values == np.floor(values))),
+        ),
+        histogram=histogram(values),
+        elements=[element.name for element in ALL if np.all(element.support.contains(values))],
+        warnings=_warnings(data, values, repeated_rows),
+    )  # fmt: skip
+
+
+def _entries_per_user(data: Interactions) -> NDArray[np.integer[Any]]:
+    return np.diff(data.matrix.indptr)
+
+
+def _entries_per_item(data: Interactions) -> NDArray[np.integer[Any]]:
+    return np.bincount(data.matrix.indices, minlength=data.n_items)
+
+
+def _row_counts(counts: NDArray[np.integer[Any]]) -> RowCounts:
+    return RowCounts(
+        float(np.median(counts)), int(counts.max()), int(np.sum(counts == 0)),
+        int(np.sum(counts == 1)),
+    )  # fmt: skip
+
+
+def histogram(values: FloatArray) -> list[Bin]:
+    """Return counts per value if there are few values; else in equal or in growing bins."""
+    distinct, counts = np.unique(values, return_counts=True)
+    if len(distinct) <= _MAX_BINS:
+        pairs = zip(distinct.tolist(), counts.tolist(), strict=True)
+        return [Bin(value, value, count) for value, count in pairs]
+    low, high = float(distinct[0]), float(distinct[-1])
+    if low > 0 and high > _LOG_BIN_RATIO * float(np.median(values)):
+        edges = np.unique(_round_to_two_digits(np.geomspace(low, high, _MAX_BINS + 1)))
+    else:
+        edges = np.linspace(low, high, _MAX_BINS + 1)
+    edges[0], edges[-1] = low, high  # rounding must not lose any value
+    counts, _ = np.histogram(values, edges)
+    return [
+        Bin(*bounds, count)
+        for *bounds, count in zip(
+            edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True
+        )
+    ]
+
+
+def _round_to_two_digits(edges: FloatArray) -> FloatArray:
+    scale = 10.0 ** (np.floor(np.log10(edges)) - 1)
+    return np.round(edges / scale) * scale
+
+
+def _warnings(data: Interactions, values: FloatArray, repeated_rows: int) -> list[str]:
+    repeated = []
+    if repeated_rows:
+        rows = "row repeats" if repeated_rows == 1 else "rows repeat"
+        repeated = [f"{repeated_rows:,} {rows} a pair: pass duplicates='sum', 'mean' or 'last'."]
+    return [
+        *repeated,
+        *_constant_values(values),
+        *_density(data, values),
+        *_heavy_tail(values),
+        *_dominant_rows(data),
+        *_short_rows(data),
+    ]
+
+
+def _constant_values(values: FloatArray) -> list[str]:
+    distinct, counts = np.unique(values, return_counts=True)
+    mode = int(np.argmax(counts))
+    share = counts[mode] / len(values)
+    if len(distinct) == 1:
+        return [
+            f"every value is {distinct[0]:g}: only which pairs are observed can be learned. Use "
+            "element='presence'."
+        ]
+    if share <= _NEARLY_CONSTANT:
+        return []
+    return [
+        f"nearly constant: {share:.1%} of the values are {distinct[mode]:g}. element='presence' "
+        "may predict as well."
+    ]
+
+
+def _density(data: Interactions, values: FloatArray) -> list[str]:
+    if data.density <= _DENSE or not np.ptp(values):
+        return []
+    return [
+        f"dense: {data.density:.1%} of all pairs are observed, which makes a value a sum of many "
+        "elements. Try hurdle=True, where it is a single one; element='auto' compares both."
+    ]
+
+
+def _heavy_tail(values: FloatArray) -> list[str]:
+    if values.min() < 0 or values.sum() <= 0:
+        return []
+    median = max(float(np.median(values)), 1e-300)
+    top = np.sort(values)[-max(1, len(values) // 100) :]
+    share, ratio = float(top.sum() / values.sum()), float(values.max() / median)
+    concentrated = share > _HEAVY_TAIL and len(values) >= _MIN_TAIL_VALUES
+    if not concentrated and ratio < _OUTLIER_RATIO:
+        return []
+    return [
+        f"heavy tail: 1% of the values hold {share:.1%} of the total, and the largest is "
+        f"{ratio:,.0f} times the median. Try inverse_gaussian, or cap the largest values."
+    ]
+
+
+def _dominant_rows(data: Interactions) -> list[str]:
+    warnings: list[str] = []
+    for word, axis, ids in (("user", 1, data.users), ("item", 0, data.items)):
+        if len(ids) < _MIN_ROWS:
+            continue
+        totals = np.abs(data.matrix).sum(axis=axis)
+        largest = int(np.argmax(totals))
+        share = float(totals[largest] / max(totals.sum(), 1e-300))
+        if share > _DOMINANT:
+            warnings.append(f"one {word}, {ids[largest]}, has {share:.1%} of the total.")
+    return warnings
+
+
+def _short_rows(data: Interactions) -> list[str]:
+    warnings: list[str] = []
+    counted = (("users", _entries_per_user(data)), ("items", _entries_per_item(data)))
+    for word, counts in counted:
+        empty, single = int(np.sum(counts == 0)), float(np.mean(counts == 1))
+        if empty:
+            warnings.append(f"{empty:,} {word} have no entry: nothing can be learned about them.")
+        if single > _MANY_SINGLES:
+            warnings.append(
+                f"{single:.1%} of the {word} have one entry: little can be learned about them."
+            )
+    return warnings

@@ -1,0 +1,251 @@
+"""Comparison of models: fit each to the same data and score it on the same held-out pairs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from inspect import signature
+from time import perf_counter
+from typing import Any
+
+from hcpf.data.held_out import HeldOutPairs
+from hcpf.errors import HcpfError, InputError
+from hcpf.evaluate.protocols import explains_missing, value_model_of
+from hcpf.evaluate.ranks import RankingScores, ranking
+from hcpf.evaluate.reliability import Calibration, calibration
+from hcpf.evaluate.score import Score
+from hcpf.evaluate.scoring import PairScores, Scores, pair_scores
+from hcpf.evaluate.splits import Split
+from hcpf.model.tables import Table
+from hcpf.training.selection import Candidate, select
+
+
+@dataclass(frozen=True, eq=False)
+class ModelScores:
+    """One model of a comparison.
+
+    Attributes
+    ----------
+    name, about : str
+        What identifies the model, and what it is in a few words.
+    element : str
+        The fitted element.
+    vary_by : str or None
+        Who has a mean of their own: "user", "item", "both" or nobody.
+    hurdle : bool
+        Whether a value is a single element.
+    scores, ranking, calibration
+        Scores of the held-out pairs; None where they do not apply or were not asked for.
+    passes, seconds
+        Length of the fit; None for a model that was fitted before or does not count passes.
+    error : str
+        Why the model has no scores; empty if it has.
+    pairs : PairScores or None
+        Scores of single pairs, for ``log_likelihood_gain``.
+    """
+
+    name: str
+    about: str = ""
+    element: str = ""
+    vary_by: str | None = None
+    hurdle: bool = False
+    scores: Scores | None = None
+    ranking: RankingScores | None = None
+    calibration: Calibration | None = None
+    passes: int | None = None
+    seconds: float | None = None
+    error: str = ""
+    pairs: PairScores | None = field(default=None, repr=False)
+
+    def score(self, name: str) -> Score | None:
+        """Return a score or ranking by name, such as "auc"; None where it does not apply."""
+        for table in (self.scores, self.ranking):
+            if table is not None and name in table:
+                return table[name]
+        return None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison:
+    """Models and their scores on the same held-out pairs, one row per model."""
+
+    rows: list[ModelScores]
+
+    def to_table(self) -> Table:
+        """Return a table of all scores, standard errors included."""
+        names: dict[str, None] = {}
+        for row in self.rows:
+            names |= dict.fromkeys([*(row.scores or ()), *(row.ranking or ())])
+        columns = [column for name in names for column in (name, f"{name}_error")]
+        records = [
+            {
+                "model": row.name,
+                **dict.fromkeys(columns),
+                **(row.scores.as_dict() if row.scores else {}),
+                **(row.ranking.as_dict() if row.ranking else {}),
+                "seconds": row.seconds,
+            }
+            for row in self.rows
+        ]
+        return Table.from_records(records)
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return the table as a data frame of pandas, polars or pyarrow."""
+        return self.to_table().to_frame(backend)
+
+    def __repr__(self) -> str:
+        return repr(self.to_table())
+
+    @property
+    def best(self) -> ModelScores:
+        """The model to use: the most likely one, unless a simpler one is nearly as likely.
+
+        ``HCPF(element="auto")`` chooses by the same rule, see ``hcpf.training.selection``.
+        """
+        return select_model(self.rows)
+
+    def __getitem__(self, model: str) -> ModelScores:
+        return next(row for row in self.rows if row.name == model)
+
+
+def compare(
+    models: Mapping[str, Any], data: Split, k: int = 20, *, on: HeldOutPairs | None = None
+) -> Comparison:
+    """Score models on the same held-out pairs.
+
+    Parameters
+    ----------
+    models
+        Models by name. Those that are not fitted yet are fitted to ``data.train`` with the
+        held-out pairs excluded.
+    data
+        The split.
+    k
+        Length of the recommendation lists; a model that does not recommend, or that says nothing
+        about missing pairs, has no ranking.
+    on
+        Other pairs than the test pairs, such as ``data.validation``.
+
+    Examples
+    --------
+    >>> from hcpf import simulate
+    >>> from hcpf.evaluate import GlobalElement, Popularity, split
+    >>> parts = split(simulate(200, 100, density=0.1, random_state=0).interactions, random_state=0)
+    >>> table = compare({"popular": Popularity(), "one element": GlobalElement()}, parts)
+    >>> [row.name for row in table.rows], table["one element"].scores.auc
+    (['popular', 'one element'], None)
+    """
+    if not models:
+        raise InputError("compare requires at least one model.")
+    return Comparison(
+        [fit_and_score(name, model, data, k, on=on) for name, model in models.items()]
+    )
+
+
+def fit_and_score(
+    name: str,
+    model: Any,
+    data: Split,
+    k: int = 20,
+    *,
+    about: str = "",
+    on: HeldOutPairs | None = None,
+    early_stopping: bool = False,
+    as_mass: bool = False,
+    calibrate: bool = False,
+    keep_errors: bool = False,
+) -> ModelScores:
+    """Fit a model, unless it is fitted already, and score it on held-out pairs.
+
+    Parameters
+    ----------
+    name, about
+        Name and description of the model in the result.
+    model
+        The model; fitted to ``data.train`` with the held-out pairs excluded.
+    data
+        The split.
+    k
+        Length of the recommendation lists.
+    on
+        Other pairs than the test pairs, such as ``data.validation``.
+    early_stopping
+        Whether the validation pairs of the split decide when the fit stops.
+    as_mass
+        Whether continuous elements count by their mass around an integer, see ``pair_scores``.
+    calibrate
+        Whether to measure the calibration as well, for data as sparse as those trained on.
+    keep_errors
+        Whether an error of hcpf becomes ``ModelScores.error`` instead of being raised.
+    """
+    try:
+        seconds = None if is_fitted(model) else fit_to(model, data, early_stopping)
+        pairs = pair_scores(model, data, on, as_mass=as_mass)
+        ranked = hasattr(model, "recommend") and explains_missing(model)
+        form = value_model_of(model)
+        return ModelScores(
+            name=name,
+            about=about,
+            element=repr(form.element if form else model.element_),
+            vary_by=form.vary_by if form else None,
+            hurdle=form.hurdle if form else False,
+            scores=Scores.of(pairs),
+            ranking=ranking(model, data, k, on=on) if ranked else None,
+            # The split makes the data sparser than those that the final model will be fitted to.
+            calibration=calibration(model, data, population="training", on=on)
+            if calibrate
+            else None,
+            passes=getattr(model, "n_iter_", None),
+            seconds=seconds,
+            pairs=pairs,
+        )
+    except HcpfError as error:
+        if not keep_errors:
+            raise
+        return ModelScores(name, about, error=" ".join(str(error).split()))
+
+
+def fit_to(model: Any, data: Split, early_stopping: bool = False) -> float:
+    """Fit a model to the training part of a split and return the seconds that it took.
+
+    Ctrl-C ends the comparison, not only the fit: the scores of half a fit would mislead.
+    """
+    began = perf_counter()
+    held_out: dict[str, Any] = {"exclude": data.exclude}
+    takes_validation = "validation" in signature(model.fit).parameters
+    if early_stopping and takes_validation and len(data.validation):
+        held_out["validation"] = data.validation_matrix
+    model.fit(data.train, **held_out)
+    if getattr(model, "interrupted_", False):
+        raise KeyboardInterrupt
+    return perf_counter() - began
+
+
+def log_likelihood_gain(first: ModelScores, second: ModelScores) -> Score:
+    """Return by how much the first model's log-likelihood is higher, paired by pair.
+
+    Both were scored on the same pairs, so the standard error is that of the difference, which is
+    much smaller than that of either model. Per 1,000 pairs; between models of observed entries
+    only, per observed pair.
+    """
+    if first.pairs is None or second.pairs is None:
+        raise InputError("log_likelihood_gain requires models that were scored here.")
+    return first.pairs.gain_over(second.pairs)
+
+
+def select_model(models: list[ModelScores]) -> ModelScores:
+    """Return the model to use, by the rule of ``hcpf.training.selection``."""
+    scored = {
+        row.name: Candidate(
+            row.name, row.pairs.per_entry, pooled=row.vary_by is not None, hurdle=row.hurdle
+        )
+        for row in models
+        if row.pairs is not None
+    }
+    if not scored:
+        raise InputError("None of the models could be fitted.")
+    winner = select(list(scored.values()))
+    return next(row for row in models if row.name == winner)
+
+
+def is_fitted(model: Any) -> bool:
+    """Return whether a model, a baseline or an estimator can predict."""
+    return value_model_of(model) is not None or hasattr(model, "element_")

@@ -1,0 +1,82 @@
+"""Entries and pairs that users pass, brought to the ids of a model."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hcpf._types import Csr
+from hcpf.data.align import align_items, align_users
+from hcpf.data.ids import IdIndex
+from hcpf.data.interactions import Interactions
+from hcpf.errors import InputError
+
+
+def as_interactions(X: Any) -> Interactions:
+    """Return Interactions as they are, AnnData by its names, and anything else as a matrix."""
+    if isinstance(X, Interactions):
+        return X
+    if hasattr(X, "obs_names") and hasattr(X, "var_names"):
+        return Interactions.from_anndata(X)
+    return Interactions.from_matrix(X)
+
+
+def over_items(X: Any, items: IdIndex) -> Interactions:
+    """Return the rows of ``X`` over known items: by id, or by position for a matrix."""
+    data = as_interactions(X)
+    if data is X:
+        return align_items(data, items)
+    if data.n_items != len(items):
+        raise InputError(f"X has {data.n_items} columns, but {len(items)} items are fitted.")
+    return Interactions(data.matrix, data.users, items.ids)
+
+
+def over_users(X: Any, users: IdIndex) -> Interactions:
+    """Return the columns of ``X`` over known users: by id, or by position for a matrix."""
+    data = as_interactions(X)
+    if data is X:
+        return align_users(data, users)
+    if data.n_users != len(users):
+        raise InputError(f"X has {data.n_users} rows, but {len(users)} users are fitted.")
+    return Interactions(data.matrix, users.ids, data.items)
+
+
+def over_both(name: str, pairs: Any, users: IdIndex, items: IdIndex) -> Csr:
+    """Return entries as a users x items matrix: by id, or by position for a matrix.
+
+    Entries of unknown users or items are dropped.
+    """
+    data = as_interactions(pairs)
+    shape = len(users), len(items)
+    if data is not pairs:
+        if data.shape != shape:
+            raise InputError(f"{name} has shape {data.shape}, but the data have {shape}.")
+        return data.matrix
+    if _same(data.users, users.ids) and _same(data.items, items.ids):
+        return data.matrix
+    entries: Csr = data.matrix.tocoo()
+    rows, columns = users.known(data.users)[entries.row], items.known(data.items)[entries.col]
+    known = (rows >= 0) & (columns >= 0)
+    aligned: Csr = sparse.csr_array(
+        (entries.data[known], (rows[known], columns[known])), shape=shape
+    )
+    aligned.sort_indices()
+    return aligned
+
+
+def union(marks: Csr | None, more: Csr | None) -> Csr | None:
+    """Return a matrix that marks the pairs stored in either of two matrices."""
+    given = [_ones(matrix) for matrix in (marks, more) if matrix is not None]
+    if len(given) < 2:
+        return given[0] if given else None
+    return _ones(given[0] + given[1])
+
+
+def _ones(matrix: Csr) -> Csr:
+    ones = np.ones(matrix.nnz, np.float32)  # a stored 0 marks a pair, too, but sums drop it
+    return sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _same(ids: NDArray[Any], others: NDArray[Any]) -> bool:
+    return ids is others or np.array_equal(ids, others)

@@ -1,0 +1,175 @@
+"""New users and items of a fitted model, estimated with the other axis held fixed."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from hcpf._types import Csr
+from hcpf.core.axis import Axis
+from hcpf.core.fold_in import fold_in_rows
+from hcpf.core.posterior import Posterior
+from hcpf.data.align import joined
+from hcpf.data.canonical import Duplicates
+from hcpf.data.ids import IdIndex
+from hcpf.data.interactions import Interactions
+from hcpf.data.sampling import row_of_entries, select, without
+from hcpf.errors import InputError
+from hcpf.model.alignment import as_interactions, over_both, over_items, over_users, union
+from hcpf.model.predict import distribution
+
+if TYPE_CHECKING:
+    from hcpf.model.fitted import FittedModel
+
+_SCORED_FRACTION = 0.2  # of the entries
+
+
+def fold_in(model: "FittedModel", axis: Axis, X: Any, exclude: Any = None) -> "FittedModel":
+    """Return a model for the users (or items) of ``X``."""
+    if axis is Axis.USERS:
+        data = over_items(X, model.item_index)
+    else:
+        data = over_users(X, model.user_index)
+    excluded = _kept_exclusions(model, data) if isinstance(X, Interactions) else None
+    if exclude is not None:
+        users, items = IdIndex("users", data.users), IdIndex("items", data.items)
+        excluded = union(excluded, over_both("exclude", exclude, users, items))
+    return _with_rows(model, axis, data, excluded)
+
+
+def score(model: "FittedModel", X: Any) -> float:
+    """Return the mean log-likelihood of held-out entries of new users."""
+    data = over_items(X, model.item_index)
+    matrix, seed = data.matrix, model.settings.get("random_state")
+    rng = np.random.default_rng(seed if isinstance(seed, int) else 0)
+    held = rng.random(matrix.nnz) < _SCORED_FRACTION
+    if not held.any() or held.all():
+        raise InputError("score: X has too few entries to hold some of them out.")
+    scored = select(matrix, held)
+    rest = Interactions(select(matrix, ~held), data.users, data.items)
+    known = _with_rows(model, Axis.USERS, rest, scored)
+    values = model.element.seen(scored.data.astype(np.float64))
+    predicted = distribution(known, row_of_entries(scored), scored.indices)
+    if model.value_model.train_on == "observed":
+        return float(np.mean(predicted.log_density_observed(values)))
+    sums = [known.combined.factors(axis).sum(axis=0, dtype=np.float64) for axis in Axis]
+    observed = float(np.sum(known.combined.rates(row_of_entries(matrix), matrix.indices)))
+    missing = max(float(sums[0] @ sums[1]) - observed, 0.0) / matrix.nnz
+    return float(np.mean(predicted.log_density(values))) - missing
+
+
+def extend(model: "FittedModel", X: Any, duplicates: Duplicates) -> "FittedModel":
+    """Return the model with more data, its new users and items folded in one after the other."""
+    if model.data is None:
+        raise InputError(
+            "partial_fit adds entries to the training data, but this model holds none. Call fit "
+            "on all entries, with warm_start=True to begin from this model."
+        )
+    data = joined(model.data, _with_new_ids(model, X), duplicates)
+    n_users, n_items = len(model.users), len(model.items)
+    excluded, posteriors = _resized(model.excluded, data.shape), model.posteriors
+    if data.n_users > n_users:
+        rows = sparse.csr_array(data.matrix[n_users:, :n_items])
+        new = Interactions(rows, data.users[n_users:], model.items)
+        posteriors = _appended(posteriors, Axis.USERS, _with_rows(model, Axis.USERS, new))
+    if data.n_items > n_items:
+        wider = replace(model, posteriors=posteriors, users=data.users)
+        new = Interactions(
+            sparse.csr_array(data.matrix[:, n_items:]), data.users, data.items[n_items:]
+        )
+        posteriors = _appended(posteriors, Axis.ITEMS, _with_rows(wider, Axis.ITEMS, new))
+    return replace(
+        model, posteriors=posteriors, users=data.users, items=data.items, data=data,
+        excluded=excluded,
+    )  # fmt: skip
+
+
+def _with_rows(
+    model: "FittedModel", axis: Axis, data: Interactions, excluded: Csr | None = None
+) -> "FittedModel":
+    """Return the model with the rows of one axis replaced by those of ``data``."""
+    model.value_model.require(np.asarray(data.values, dtype=np.float64))
+    entries = data.matrix if excluded is None else without(data.matrix, excluded)
+    parts = model.element.seen(entries.data), entries.indices, entries.indptr
+    matrix: Csr = sparse.csr_array(parts, shape=data.shape)
+    marks = excluded
+    if axis is Axis.ITEMS:
+        matrix = sparse.csr_array(matrix.T)
+        marks = None if marks is None else sparse.csr_array(marks.T)
+    posteriors = tuple(
+        _replaced(
+            fit,
+            axis,
+            fold_in_rows(
+                matrix,
+                fit.axis(axis.other),
+                model.value_model,
+                model.priors,
+                axis=axis,
+                exclude=marks,
+                n_truncation=model.n_truncation,
+                tempering=model.tempering,
+                theta=fit.axis(axis).theta,
+            ),
+        )
+        for fit in model.posteriors
+    )
+    return replace(
+        model, posteriors=posteriors, users=data.users, items=data.items, data=data,
+        excluded=excluded,
+    )  # fmt: skip
+
+
+def _replaced(fit: Posterior, axis: Axis, rows: Any) -> Posterior:
+    return replace(fit, **{"users" if axis is Axis.USERS else "items": rows})
+
+
+def _appended(
+    posteriors: tuple[Posterior, ...], axis: Axis, more: "FittedModel"
+) -> tuple[Posterior, ...]:
+    return tuple(
+        _replaced(fit, axis, fit.axis(axis).joined(new.axis(axis)))
+        for fit, new in zip(posteriors, more.posteriors, strict=True)
+    )
+
+
+def _kept_exclusions(model: "FittedModel", data: Interactions) -> Csr | None:
+    """Return the pairs of ``data`` that were excluded in training, matched by their ids."""
+    if model.excluded is None:
+        return None
+    users, items = IdIndex("users", data.users), IdIndex("items", data.items)
+    before = Interactions(model.excluded, model.users, model.items)
+    kept = over_both("exclude", before, users, items)
+    return kept if kept.nnz else None
+
+
+def _resized(marks: Csr | None, shape: tuple[int, int]) -> Csr | None:
+    if marks is None:
+        return None
+    pointer = np.concatenate([marks.indptr, np.full(shape[0] - marks.shape[0], marks.nnz)])
+    return sparse.csr_array((marks.data, marks.indices, pointer), shape=shape)
+
+
+def _with_new_ids(model: "FittedModel", X: Any) -> Interactions:
+    """Return Interactions as they are, and the rows of a matrix as new users."""
+    data = as_interactions(X)
+    if X is data:
+        return data
+    if data.n_items != len(model.items):
+        raise InputError(
+            f"X has {data.n_items} columns, but {len(model.items)} items are fitted. Pass "
+            "Interactions, whose ids tell which items are new."
+        )
+    return Interactions(data.matrix, _next_ids(model.users, data.n_users), model.items)
+
+
+def _next_ids(users: NDArray[Any], size: int) -> NDArray[Any]:
+    """Return integers that continue the ids of the users, for rows of a matrix."""
+    if users.dtype.kind == "O" or int(users.max()) + size > np.iinfo(users.dtype).max:
+        raise InputError(
+            "The rows of a matrix are new users, numbered from the largest id on, but the "
+            "fitted ids leave no such numbers. Pass Interactions, which have ids."
+        )
+    return np.arange(size, dtype=users.dtype) + users.max() + users.dtype.type(1)

@@ -1,0 +1,35 @@
+"""The fitted model that an argument stands for, and its training data."""
+
+from pathlib import Path
+from typing import Any
+
+from hcpf.data.interactions import Interactions
+from hcpf.errors import InputError
+from hcpf.model.fitted import FittedModel
+
+
+def fitted_model(model: Any) -> FittedModel:
+    """Return the fitted model of an estimator, a model itself, or one loaded from its path."""
+    if isinstance(model, (str, Path)):
+        if "\0" in str(model) or not Path(model).is_dir():
+            raise InputError(f"model: there is no saved model {str(model)!r}.")
+        return FittedModel.load(model)
+    if hasattr(model, "fit") and not hasattr(model, "model_"):
+        raise InputError("model is not fitted yet: call fit first.")
+    fitted = getattr(model, "model_", model)
+    if not isinstance(fitted, FittedModel):
+        raise InputError(
+            f"model must be a fitted HCPF, a FittedModel or the path of a saved one; got "
+            f"{type(model).__name__}."
+        )
+    return fitted
+
+
+def training_data(model: FittedModel) -> Interactions:
+    """Return the data that a model was trained on, or raise an error if it was not kept."""
+    if model.data is None:
+        raise InputError(
+            "This model was saved without its training data, which are needed here. Save it with "
+            "include_data=True."
+        )
+    return model.data

@@ -1,0 +1,71 @@
+"""Models saved before schema 2, when an element had ``per`` and ``once``, load and predict alike.
+
+``saved_models`` holds the folders that hcpf wrote at commit 1cab2c6 and what they predicted.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hcpf import HCPF, FittedModel, Interactions
+from hcpf.core.value_model import ValueModel
+from hcpf.elements import Binomial, Gamma, Poisson, Presence
+
+FOLDER = Path(__file__).parent / "saved_models"
+ITEMS = [f"i{j}" for j in range(8)]
+DESCRIPTIONS = {
+    "auto": "inverse gaussian per user and item",
+    "binary": "presence",
+    "binomial_once": "binomial hurdle",
+    "gamma": "gamma",
+    "gamma_once_per_both": "gamma hurdle per user and item",
+    "gamma_per_both": "gamma per user and item",
+    "gamma_per_item": "gamma per item",
+    "gamma_per_user": "gamma per user",
+    "observed": "poisson",
+    "several_fits": "poisson",
+}
+
+
+@pytest.mark.parametrize("name", DESCRIPTIONS)
+def test_it_loads_and_predicts_the_same_numbers(name):
+    expected = json.loads((FOLDER / f"{name}.json").read_text())
+    model = FittedModel.load(FOLDER / name)
+    assert model.value_model.description == DESCRIPTIONS[name]
+    assert (model.n_iter, model.tempering) == (expected["n_iter"], expected["tempering"])
+    u, i = np.repeat(["u0", "u1", "u2"], 8), np.tile(ITEMS, 3)
+    found = {method: getattr(model, method)(u, i) for method in ("rate", "predict")}
+    found["predict_expected"] = model.predict_expected(u, i)
+    found["element_mean"] = np.broadcast_to(model.element_at(u, i).mean, len(u))
+    found["explained"] = model.explain("u0", "i1").rate
+    assert model.recommend(["u0", "u1", "u2"], 2).item.tolist() == expected["recommended"]
+    first_two = Interactions.from_matrix(model.data.matrix[:2], users=["x", "y"], items=ITEMS)
+    folded, pairs = model.fold_in(first_two), (np.repeat(["x", "y"], 8), np.tile(ITEMS, 2))
+    found["folded_rate"], found["folded_value"] = folded.rate(*pairs), folded.predict(*pairs)
+    for method, values in found.items():
+        np.testing.assert_allclose(values, expected[method], rtol=2e-5, err_msg=method)
+
+
+@pytest.mark.parametrize(
+    ("name", "element", "vary_by", "hurdle", "train_on"),
+    [
+        ("binary", Presence(), None, False, "full"),
+        ("binomial_once", Binomial(), None, True, "full"),
+        ("gamma_once_per_both", Gamma(), "both", True, "full"),
+        ("gamma_per_user", Gamma(), "user", False, "full"),
+        ("observed", Poisson(), None, False, "observed"),
+        ("auto", "auto", None, False, "full"),
+    ],
+)
+def test_its_settings_are_those_of_today(name, element, vary_by, hurdle, train_on, tmp_path):
+    model = HCPF.load(FOLDER / name)
+    given = (model.element, model.vary_by, model.hurdle, model.train_on)
+    assert given == (element, vary_by, hurdle, train_on)
+    assert isinstance(model.value_model_, ValueModel)
+    model.save(tmp_path / "again")
+    again = HCPF.load(tmp_path / "again")
+    assert again.get_params() == model.get_params()
+    assert again.value_model_ == model.value_model_
+    np.testing.assert_array_equal(again.rate("u0", ITEMS), model.rate("u0", ITEMS))
