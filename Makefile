@@ -17,10 +17,11 @@ $(READY): pyproject.toml constraints.txt
 # What a shop's customers will probably buy next, and for how much: on the bundled data.
 demo: setup
 	$(BIN)/hcpf compare retail -K 20 --quick
-	$(BIN)/hcpf fit retail --element gamma --per both -K 20 --seed 0 -o demo/model --overwrite
+	$(BIN)/hcpf fit retail --element gamma --vary-by both -K 20 --seed 0 -o demo/model --overwrite
 	$(BIN)/hcpf info demo/model --names retail
 	$(BIN)/hcpf recommend demo/model 12347 12352 17850 -n 5 --names retail
-	$(BIN)/hcpf report demo/model -o demo/report.html --names retail --overwrite
+	$(BIN)/hcpf evaluate retail --element gamma --vary-by both -K 20 --seed 0 -o demo/evaluation.json --overwrite
+	$(BIN)/hcpf report demo/model --evaluation demo/evaluation.json -o demo/report.html --names retail --overwrite
 	@echo "Open demo/report.html in a browser; then try a table of your own: $(BIN)/hcpf info YOUR.csv"
 
 test: setup

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, parquet
 
-from hcpf import HCPF
+from hcpf.model.fitted import FittedModel
 
-QUICK = ("-K", "2", "--max-iter", "2", "--threads", "1", "-e", "gamma")
+QUICK = ("-K", "2", "--fits", "1", "--max-iter", "2", "--threads", "1", "-e", "gamma")
 
 
 def test_fit_saves_a_model_and_says_what_it_took(run, sales, tmp_path):
@@ -20,8 +20,8 @@ def test_fit_saves_a_model_and_says_what_it_took(run, sales, tmp_path):
     assert f"Wrote {output} (" in result.stderr
     assert result.stdout.startswith(f"Model {output}\n")
     assert "gamma (shape" in result.stdout
-    assert "2, at --max-iter" in result.stdout
-    assert HCPF.load(output).n_components == 2
+    assert "2, not converged at the limit of 2" in result.stdout
+    assert FittedModel.load(output).n_components == 2
 
 
 def test_json_is_all_of_stdout(run_json, sales, tmp_path):
@@ -62,18 +62,37 @@ def test_file_without_a_header(run, sales, tmp_path):
     path.write_text("".join(sales.read_text().splitlines(keepends=True)[1:]))
     result = run(["fit", str(path), "-o", str(tmp_path / "model"), *QUICK])
     assert result.exit_code == 0, result.output
-    assert "The first line holds data" in result.stderr
+    assert "The first line contains data" in result.stderr
     assert "user = f0, item = f1, response = f2" in result.stderr
 
 
-def test_elements_with_parameters_and_other_training(run_json, sales, tmp_path):
-    found = run_json(
-        "fit", sales, "-o", tmp_path / "a", *QUICK[:-2], "-e", "gamma:shape=2,rate=0.05",
-        "--fits", 2,
-    )  # fmt: skip
+def test_value_models(run_json, sales, tmp_path):
+    quick = ("-K", 2, "--max-iter", 2, "--threads", 1)
+    given = ("-e", "gamma:shape=2,rate=0.05", "--vary-by", "item", "--hurdle", "--fits", 2)
+    found = run_json("fit", sales, "-o", tmp_path / "a", *quick, *given)
     assert (found["element"]["name"], found["fits"]) == ("gamma", 2)
-    found = run_json("fit", sales, "-o", tmp_path / "b", *QUICK[:-2], "--train-on", "binary")
-    assert (found["element"]["name"], found["train_on"]) == ("degenerate", "binary")
+    assert (found["vary_by"], found["hurdle"]) == ("item", True)
+    model = FittedModel.load(tmp_path / "a")
+    assert model.value_model.description == "gamma hurdle per item"
+    found = run_json("fit", sales, "-o", tmp_path / "b", *quick, "--fits", 1, "-e", "presence")
+    assert (found["element"]["name"], found["vary_by"]) == ("presence", None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--vary-by", "item"], "--vary-by item requires an --element other than auto"),
+        (["--hurdle"], "--hurdle requires an --element"),
+        (["-e", "degenerate", "--vary-by", "user"], "--vary-by user does not work with Degenerate"),
+        (["-e", "binomial", "--vary-by", "both"], "--vary-by both does not work with Binomial"),
+        (["-e", "gamma", "--hurdle", "--train-on", "observed"], "Use --train-on full or remove"),
+    ],
+)
+@pytest.mark.parametrize("command", ["fit", "evaluate"])
+def test_value_models_that_do_not_exist(fails, sales, tmp_path, command, options, message):
+    output = ["-o", tmp_path / "model"] if command == "fit" else []
+    assert message in fails(command, sales, *output, "-K", 2, *options)
+    assert not (tmp_path / "model").exists()
 
 
 def test_same_seed_same_model_and_overwrite(run_json, fails, sales, tmp_path):
@@ -81,7 +100,7 @@ def test_same_seed_same_model_and_overwrite(run_json, fails, sales, tmp_path):
     first = run_json("fit", sales, "-o", output, *QUICK)
     assert "--overwrite" in fails("fit", sales, "-o", output, *QUICK)
     second = run_json("fit", sales, "-o", output, *QUICK, "--overwrite")
-    assert first["bound"] == second["bound"]
+    assert first["elbo"] == second["elbo"]
 
 
 def test_duplicated_pairs(run_json, fails, sales, tmp_path):
@@ -99,8 +118,8 @@ def test_duplicated_pairs(run_json, fails, sales, tmp_path):
     ("options", "message"),
     [
         (["-e", "gama"], "There is no element called 'gama'"),
-        (["-e", "gamma:1,2,3"], "gamma takes shape and rate, no more"),
-        (["-e", "gamma:a=1"], "has shape and rate, no a"),
+        (["-e", "gamma:1,2,3"], "--element gamma:1,2,3: gamma takes 2 parameters (shape, rate), got 3."),
+        (["-e", "gamma:a=1"], "gamma has no parameter a; it takes 2 parameters"),
         (["-e", "gamma:x"], "'x' is not a number"),
         (["-e", "gamma:-1,2"], "must be a finite number above 0"),
         (["-e", "poisson"], "Choose an element whose support fits"),
@@ -133,8 +152,8 @@ def test_wrong_files(fails, tmp_path, name, content, message):
 
 def test_output_is_checked_before_the_data_are_read(fails, tmp_path, model):
     (tmp_path / "file").write_text("x")
-    assert "a model is a folder" in fails("fit", "nowhere.csv", "-o", tmp_path / "file")
-    assert "holds other files" in fails("fit", "nowhere.csv", "-o", tmp_path, "--overwrite")
+    assert "but a model is a folder" in fails("fit", "nowhere.csv", "-o", tmp_path / "file")
+    assert "contains other files" in fails("fit", "nowhere.csv", "-o", tmp_path, "--overwrite")
     assert "--overwrite" in fails("fit", "nowhere.csv", "-o", model)
 
 
@@ -144,30 +163,48 @@ def test_usage_errors(fails, sales):
     assert "squared" in fails("fit", sales, "-o", "x", "--duplicates", "squared", code=2)
 
 
-def test_checkpoint_is_gone_on_from(run_json, fails, sales, tmp_path):
-    options = ["fit", sales, "-K", 2, "--threads", 1, "-e", "gamma", "--checkpoint", tmp_path / "c"]
+def test_checkpoint_is_resumed(run_json, fails, sales, tmp_path):
+    options = ["fit", sales, "-K", 2, "--fits", 1, "--threads", 1, "-e", "gamma", "--checkpoint", tmp_path / "c"]
     one = run_json(*options, "-o", tmp_path / "a", "--max-iter", 3)
     assert any((tmp_path / "c").iterdir())
     shutil.rmtree(tmp_path / "a")
-    assert run_json(*options, "-o", tmp_path / "a", "--max-iter", 3)["bound"] == one["bound"]
+    assert run_json(*options, "-o", tmp_path / "a", "--max-iter", 3)["elbo"] == one["elbo"]
     assert "belongs to other data or settings" in fails(
         *options[:-4], "-e", "normal", "--checkpoint", tmp_path / "c", "-o", tmp_path / "b"
     )
 
 
+def test_columns_that_might_be_the_value_are_named(run, tmp_path):
+    path = tmp_path / "sales.csv"
+    path.write_text("who,what,note\na,x,nice\nb,y,bad\n")
+    assert (
+        "Not used: note. If one is the value: --response NAME." in run(["info", str(path)]).stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("user,item,spend\n", "There are no rows"), ("user,user,spend\na,b,3.5\n", "more than once")],
+)
+def test_files_without_rows_or_with_columns_of_one_name(fails, tmp_path, text, message):
+    path = tmp_path / "sales.csv"
+    path.write_text(text)
+    assert message in fails("info", path)
+
+
 def test_retail(run_json, fails, tmp_path):
-    quick = ["-K", 2, "--max-iter", 1, "-e", "geometric", "--response", "invoices"]
+    quick = ["-K", 2, "--fits", 1, "--max-iter", 1, "-e", "geometric", "--response", "invoices"]
     found = run_json("fit", "retail", "-o", tmp_path / "model", *quick)
     assert (found["users"], found["items"]) == (4334, 3659)
     out = tmp_path / "x"
     assert "spend, quantity or invoices" in fails("fit", "retail", "-o", out, "--response", "x")
-    assert "leave --user" in fails("fit", "retail", "-o", out, "--user", "customer")
-    assert "give it alone" in fails("fit", "retail", "a.csv", "-o", out)
+    assert "Remove --user" in fails("fit", "retail", "-o", out, "--user", "customer")
+    assert "cannot be combined with files" in fails("fit", "retail", "a.csv", "-o", out)
 
 
 def test_verbose_logs_to_stderr_only(run, sales, tmp_path):
     result = run(["-v", "fit", str(sales), "-o", str(tmp_path / "m"), *QUICK, "--json"])
-    assert "pass 2: bound" in result.stderr
+    assert "pass 2: " in result.stderr
     json.loads(result.stdout)
     result = run(["fit", str(sales), "-o", str(tmp_path / "n"), *QUICK])
     assert "pass 2" not in result.stderr

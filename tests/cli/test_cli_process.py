@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from hcpf import HCPF
+from hcpf.model.fitted import FittedModel
 
-ENDLESS = ("-K", "3", "-e", "gamma", "--threads", "1", "--tol", "0", "--max-iter", "100000000")
+ENDLESS = ("-K", "3", "--fits", "1", "-e", "gamma", "--threads", "1", "--tol", "0", "--max-iter", "100000000")
 
 
 def interrupt_when(process, path, seconds=60):
@@ -25,7 +25,7 @@ def interrupt_when(process, path, seconds=60):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_ctrl_c_leaves_a_usable_model_and_says_how_to_go_on(start, sales, tmp_path):
+def test_ctrl_c_leaves_a_usable_model_and_says_how_to_resume(start, sales, tmp_path):
     output, checkpoint = tmp_path / "model", tmp_path / "checkpoint"
     arguments = ["fit", sales, "-o", output, *ENDLESS, "--checkpoint", checkpoint, "--json"]
     process = start(*arguments)
@@ -34,9 +34,9 @@ def test_ctrl_c_leaves_a_usable_model_and_says_how_to_go_on(start, sales, tmp_pa
     assert process.returncode == 130, err
     assert json.loads(out)["interrupted"]
     assert "Traceback" not in err
-    assert "To go on: hcpf fit" in err
+    assert "To resume: hcpf fit" in err
     assert "--overwrite" in err
-    assert HCPF.load(output).interrupted_
+    assert FittedModel.load(output).interrupted
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -44,7 +44,7 @@ def test_ctrl_c_elsewhere_leaves_nothing(run, monkeypatch, model, tmp_path):
     def stop(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(HCPF, "recommend", stop)
+    monkeypatch.setattr(FittedModel, "recommend", stop)
     path = tmp_path / "lists.csv"
     result = run(["recommend", str(model), "--all", "-o", str(path)])
     assert result.exit_code == 130

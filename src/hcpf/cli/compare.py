@@ -57,8 +57,8 @@ def compare(
         bool,
         typer.Option(
             "--quick",
-            help=f"One fit of at most {_QUICK} passes per model, and partial pooling only for "
-            "elements that come close to the best with a shared mean.",
+            help=f"One fit of at most {_QUICK} passes per model, and partial pooling only for the "
+            "two elements that are best with a shared mean.",
         ),
     ] = False,
     seed: options.Seed = 0,

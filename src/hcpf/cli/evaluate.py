@@ -7,6 +7,7 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.files import prepare_file, replacing
+from hcpf.cli.models import value_model_settings
 from hcpf.cli.screen import element_text, number, percent, show_facts, show_json
 from hcpf.cli.sources import Source
 
@@ -63,20 +64,17 @@ def evaluate(
     """
     if output is not None:
         prepare_file(output, overwrite=overwrite)
-    from hcpf.elements.parse import parse_element
-
-    chosen = parse_element(element)
+    value_model = value_model_settings(element, vary_by, hurdle, train_on)
     entries = Source(data, user, item, response, duplicates, header, delimiter).read()
     from hcpf.estimator import HCPF
     from hcpf.evaluate import evaluate_model, split
     from hcpf.model.inspect import describe_value_model
 
     parts = split(entries, test=test, validation=0.01, random_state=seed)
-    settings: dict[str, Any] = {
-        "vary_by": vary_by and vary_by.value, "hurdle": hurdle, "n_fits": fits,
-        "max_iter": max_iter, "random_state": seed, "n_threads": threads,
-    }  # fmt: skip
-    model = HCPF(components, element=chosen, train_on=train_on.value, **settings)
+    model = HCPF(
+        components, **value_model, n_fits=fits, max_iter=max_iter, random_state=seed,
+        n_threads=threads,
+    )  # fmt: skip
     found = evaluate_model(
         model, parts, k=top, baselines=output is not None, early_stopping=True, random_state=seed
     )

@@ -11,7 +11,7 @@ import typer
 from hcpf.cli import options
 from hcpf.cli.errors import INTERRUPTED
 from hcpf.cli.files import note_written
-from hcpf.cli.models import prepare_model
+from hcpf.cli.models import prepare_model, value_model_settings
 from hcpf.cli.screen import element_text, ending_text, note, show_facts, show_json
 from hcpf.cli.sources import Source
 
@@ -49,10 +49,8 @@ def fit(
 
     Ctrl-C ends the fit after the current pass and saves the model as it is then.
     """
-    from hcpf.elements.parse import parse_element
-
     prepare_model(output, overwrite=overwrite)
-    chosen = parse_element(element)
+    value_model = value_model_settings(element, vary_by, hurdle, train_on)
     entries = Source(data, user, item, response, duplicates, header, delimiter).read()
     from hcpf.estimator import HCPF
     from hcpf.model.inspect import describe_fit
@@ -60,10 +58,7 @@ def fit(
     began = time.perf_counter()
     estimator = HCPF(
         components,
-        element=chosen,
-        vary_by=vary_by and vary_by.value,
-        hurdle=hurdle,
-        train_on=train_on.value,
+        **value_model,
         n_fits=fits,
         max_iter=max_iter,
         tol=tol,

@@ -99,7 +99,7 @@ class Source:
         response = self.response or "spend"
         if response not in _RETAIL_VALUES:
             raise InputError(
-                f"--response {response}: the values of retail are {', '.join(_RETAIL_VALUES)}."
+                f"--response {response}: the values of retail are spend, quantity or invoices."
             )
         note(f"retail: user = customer, item = product, response = {response}")
         return datasets.retail(response)  # pyright: ignore[reportArgumentType]

@@ -53,10 +53,15 @@ def without(matrix: Csr, pairs: Csr) -> Csr:
 
 def some_rows(matrix: Csr, max_entries: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return random rows with about ``max_entries`` entries, sorted; all rows if they suffice."""
-    if matrix.nnz <= max_entries:
-        return np.arange(matrix.shape[0])
-    order = rng.permutation(matrix.shape[0])
-    entries = np.cumsum(np.diff(matrix.indptr)[order])
+    return some_of(np.diff(matrix.indptr), max_entries, rng)
+
+
+def some_of(degrees: NDArray[Any], max_entries: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return random rows, given by their numbers of entries; see ``some_rows``."""
+    if degrees.sum() <= max_entries:
+        return np.arange(len(degrees))
+    order = rng.permutation(len(degrees))
+    entries = np.cumsum(degrees[order])
     return np.sort(order[: max(int(np.searchsorted(entries, max_entries)), 1)])
 
 

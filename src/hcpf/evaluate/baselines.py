@@ -18,7 +18,7 @@ from hcpf.model.predict import listed
 from hcpf.model.ranking import best_items, rates
 from hcpf.model.tables import Recommendations
 from hcpf.training.held_out import set_aside
-from hcpf.training.recipes import choose_value_model
+from hcpf.training.resolve import choose_value_model
 
 _MAX_PASSES = 200
 _CERTAIN_RATE = 1_000.0  # a pair is then observed with probability 1, to the last bit

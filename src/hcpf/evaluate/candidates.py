@@ -14,10 +14,11 @@ from hcpf.estimator import HCPF
 from hcpf.evaluate.baselines import Popularity
 from hcpf.evaluate.comparison import ModelScores
 from hcpf.evaluate.hpf import HPF, BinaryHPF
-from hcpf.training.recipes import candidate_elements
+from hcpf.training.resolve import candidate_elements
 from hcpf.training.selection import Candidate, worth_pooling
 
 _HURDLE_ELEMENTS = 2  # elements that are tried as a hurdle, too
+_POOLED_ELEMENTS = 2  # elements that a quick comparison tries with partial pooling
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,10 +89,11 @@ def candidate_models(
 def most_promising(
     candidates: Sequence[CandidateModel], shared: Sequence[ModelScores]
 ) -> list[CandidateModel]:
-    """Return the candidates with partial pooling whose elements came close with a shared mean."""
+    """Return the partially pooled candidates of the two best elements with a shared mean."""
     scored = [Candidate(row.name, row.pairs.per_entry) for row in shared if row.pairs is not None]
-    close = set(worth_pooling(scored))
-    elements = {one.element for one in candidates if one.name in close and one.element}
+    element_of = {one.name: one.element for one in candidates if one.element}
+    close = [element_of[name] for name in worth_pooling(scored) if name in element_of]
+    elements = list(dict.fromkeys(close))[:_POOLED_ELEMENTS]
     return [one for one in candidates if one.vary_by is not None and one.element in elements]
 
 

@@ -175,9 +175,7 @@ def _restore_axis(mine: AxisState, header: dict[str, Any], tensors: Tensors) -> 
         mine.theta = ThetaPosterior(chi, nu, **header["theta"][name])
 
 
-def _memory(
-    kind: type[MomentumMemory] | type[DrawMemory], prefix: str, tensors: Tensors
-) -> Any:
+def _memory(kind: type[MomentumMemory] | type[DrawMemory], prefix: str, tensors: Tensors) -> Any:
     found = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
     return kind.from_tensors(found) if found else None
 
@@ -213,7 +211,9 @@ def _header(state: FitState, shard: Shard) -> dict[str, Any]:
 
 
 def _digest(header: str, tensors: Tensors) -> str:
-    return fingerprint(header, *(part for name in sorted(tensors) for part in (name, tensors[name])))
+    return fingerprint(
+        header, *(part for name in sorted(tensors) for part in (name, tensors[name]))
+    )
 
 
 def remembered_seed(folder: Path) -> int:

@@ -12,7 +12,7 @@ from hcpf.core.layout import Shard
 from hcpf.core.rates import pair_rates
 from hcpf.core.theta import pair_element
 from hcpf.data.held_out import HeldOutPairs, hold_out, sample_missing
-from hcpf.data.sampling import locate, pair_keys, select
+from hcpf.data.sampling import pair_keys, without
 from hcpf.errors import InputError
 from hcpf.training.state import FitState
 
@@ -81,9 +81,9 @@ def split_validation(
     if matrix.nnz == 0:
         raise InputError("There are no observed entries to fit.")
     if exclude is not None:
-        matrix = _without(matrix, exclude)
+        matrix = without(matrix, exclude)
     if validation is not None:
-        matrix = _without(matrix, validation)
+        matrix = without(matrix, validation)
     elif validation_fraction > 0:
         matrix, validation = hold_out(matrix, validation_fraction, rng)
     if matrix.nnz == 0:
@@ -104,15 +104,6 @@ def split_validation(
         missing_weight=share * free / max(len(missing[0]), 1),
     )
     return TrainingSplit(matrix, held_out, _union(validation, exclude, missing))
-
-
-def _without(matrix: Csr, other: Csr) -> Csr:
-    """Drop the entries whose pair is stored in ``other``."""
-    pairs = other.tocoo()
-    place = locate(matrix, pairs.row, pairs.col)
-    kept = np.ones(matrix.nnz, dtype=np.bool_)
-    kept[place[place >= 0]] = False
-    return matrix if kept.all() else select(matrix, kept)
 
 
 def _keys(matrix: Csr, other: Csr | None) -> NDArray[np.int64]:

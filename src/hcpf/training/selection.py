@@ -60,16 +60,20 @@ def select(candidates: Sequence[Candidate[Name]]) -> Name:
 
 
 def worth_pooling(candidates: Sequence[Candidate[Name]]) -> list[Name]:
-    """Return the names of the shared-mean candidates that are worth trying with partial pooling.
+    """Return the shared-mean candidates that are worth trying with partial pooling, best first.
 
     Examples
     --------
     >>> worth_pooling([Candidate("gamma", -3.0), Candidate("normal", -4.0)])
     ['gamma']
     """
-    shared = [one for one in candidates if not one.pooled]
-    best = max((one.log_likelihood for one in shared), default=0.0)
-    return [one.name for one in shared if best - one.log_likelihood < MAX_SHARED_DEFICIT]
+    shared = sorted(
+        (one for one in candidates if not one.pooled), key=lambda one: -one.log_likelihood
+    )
+    close = [
+        one for one in shared if shared[0].log_likelihood - one.log_likelihood < MAX_SHARED_DEFICIT
+    ]
+    return [one.name for one in close]
 
 
 def _best_pooling(candidates: Sequence[Candidate[Name]]) -> Candidate[Name]:

@@ -8,7 +8,7 @@ from hcpf.core.axis import Axis, AxisState
 from hcpf.core.collective import Collective
 from hcpf.core.count_tables import rate_normalizer
 from hcpf.core.elbo import elbo
-from hcpf.core.layout import Shard
+from hcpf.core.layout import Shard, UserOrder
 from hcpf.core.posterior import Posterior, axis_prior, posterior_of
 from hcpf.core.priors import Priors
 from hcpf.core.theta import Pooling
@@ -103,10 +103,10 @@ class FitState:
         pooling.update(mine, shard.values, self.element, rows=rows, fit_prior=fit_prior, comm=comm)
         self.shift_rows(axis, shard, rows)
 
-    def to_posterior(self, shard: Shard) -> Posterior:
+    def to_posterior(self, order: UserOrder) -> Posterior:
         """Return the posterior, users in the data's order; the state cannot be used afterwards."""
         self.momentum = self.draws = None
-        rows = None if shard.order.order is None else shard.order.rows_of_users()
+        rows = None if order.order is None else order.rows_of_users()
         nothing = np.empty((0, 0), np.float32)
         for mine in self.axes:  # g is not part of the posterior, and as large as the means
             mine.factors = mine.factors._replace(g=nothing)
