@@ -213,16 +213,17 @@ def workspace() -> Iterator[Path]:
 
 
 def cavi(
-    matrix: sparse.csr_array, element: Any, components: int, seed: int, threads: int
+    matrix: sparse.csr_array, value_model: Any, components: int, seed: int, threads: int
 ) -> Callable[[int], None]:
-    """A function that runs n full coordinate ascent iterations, each going on from the last."""
-    from hcpf import Priors
+    """A function that runs n full coordinate ascent iterations, each continuing the last."""
     from hcpf.core.state import initial_state
+
+    from hcpf import Priors
     from hcpf.core.half_step import cavi_step
     from hcpf.core.layout import make_problem
     from hcpf.core.threads import kernel_threads
 
-    problem = make_problem(matrix, element)
+    problem = make_problem(matrix, value_model)
     cells = float(matrix.shape[0]) * matrix.shape[1]
     priors = Priors.matched(matrix.nnz / cells, components)
     state = initial_state(problem, priors, components, np.random.default_rng(seed))

@@ -7,15 +7,17 @@ than under the choice of "auto", in nats.
     .venv-bench/bin/python benchmarks/defaults.py FOLDER --least 10_000
 """
 
+import itertools
 import time
 from typing import Any
+
+from hcpf.training.recipes import candidate_elements
 
 import common
 import sets
 from hcpf import HCPF, Interactions
-from hcpf.elements import Element
+from hcpf.core.value_model import ValueModel, ways_to_vary
 from hcpf.evaluate import Popularity, Scores, scores, split
-from hcpf.training.recipes import candidate_elements, ways_to_vary
 
 COLUMNS = {
     "data": "", "model": "", "element": "", "L": ".3f", "AUC": ".4f", "conditional": ".4f",
@@ -30,7 +32,8 @@ def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
     default = HCPF(args.components, random_state=args.seed, progress=False)
     paper = HCPF(args.components, random_state=args.seed, progress=False, priors="paper")
     rows = [fit("default", default, parts)]
-    paper.element = default.element_
+    chosen = default.value_model_
+    paper.set_params(element=chosen.element, vary_by=chosen.vary_by, hurdle=chosen.hurdle)
     rows += [fit("paper's priors", paper, parts), fit("popularity", Popularity(), parts)]
     for row in rows:
         row["data"] = name
@@ -49,7 +52,7 @@ def fit(label: str, model: Any, parts: Any) -> dict[str, Any]:
     found = scores(model, parts)
     return {
         "model": label,
-        "element": named(model.element_),
+        "element": named(model),
         "seconds": seconds,
         "L": value(found, "log_likelihood"),
         "AUC": value(found, "auc"),
@@ -63,10 +66,10 @@ def value(found: Scores, name: str) -> float:
     return float("nan") if score is None else score.value
 
 
-def named(element: Element) -> str:
-    """Such as "GA by item", or "BI once by item"."""
-    once = " once" if element.once else ""
-    return element.acronym + once + (f" by {element.per}" if element.per else "")
+def named(model: Any) -> str:
+    """Such as "gamma per item", or "binomial hurdle"; the element's name for a baseline."""
+    value_model = getattr(model, "value_model_", None) or ValueModel(model.element_)
+    return value_model.description
 
 
 def regret(name: str, data: Interactions, args: Any) -> dict[str, Any]:
@@ -74,20 +77,18 @@ def regret(name: str, data: Interactions, args: Any) -> dict[str, Any]:
     parts = split(data, random_state=args.seed)
     found: dict[str, float] = {}
 
-    def add(element: Element | str) -> str:
-        model = HCPF(
-            args.components, element=element, n_fits=1, random_state=args.seed, progress=False
-        )
+    def add(**settings: Any) -> str:
+        model = HCPF(args.components, n_fits=1, random_state=args.seed, progress=False, **settings)
         row = fit("", model, parts)
         found.setdefault(row["element"], row["conditional"])
         return str(row["element"])
 
-    chosen = add("auto")
+    chosen = add(element="auto")
     kinds = [type(element) for element in candidate_elements(parts.train.values)]
-    for element in [kind(once=once) for once in (False, True) for kind in kinds]:
-        for per in (None, *ways_to_vary(element)):
-            if named(element.varying(per)) not in found:
-                add(element.varying(per))
+    for hurdle, kind in itertools.product((False, True), kinds):
+        for vary_by in (None, *ways_to_vary(kind)):
+            if ValueModel(kind(), vary_by, hurdle).description not in found:
+                add(element=kind(), vary_by=vary_by, hurdle=hurdle)
     print({kind: round(score, 4) for kind, score in found.items()}, flush=True)
     best = max(found, key=lambda name: found[name])
     return {"data": name, "auto": chosen, "best": best, "regret": found[best] - found[chosen]}

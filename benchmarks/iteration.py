@@ -21,7 +21,7 @@ from scipy import sparse
 
 import common
 from hcpf import elements
-from hcpf.training.recipes import ways_to_vary
+from hcpf.core.value_model import ValueModel, ways_to_vary
 
 ELEMENTS = (
     elements.Normal(3.5, 1.2),
@@ -169,16 +169,22 @@ def contestants(args: Any) -> list[Contestant]:
     pairs = common.power_law_pairs(args.entries, args.users, args.items, args.seed)
     counts = common.with_values(pairs, 1 + rng.poisson(1.0, pairs.nnz))
 
-    def ours(name: str, matrix: sparse.csr_array, element: elements.Element) -> Contestant:
-        run = common.cavi(matrix, element, args.components, args.seed, args.threads)
+    def ours(
+        name: str,
+        matrix: sparse.csr_array,
+        element: elements.Element,
+        vary_by: str | None = None,
+    ) -> Contestant:
+        value_model = ValueModel(element, vary_by)
+        run = common.cavi(matrix, value_model, args.components, args.seed, args.threads)
         return Contestant(name, run, few=0, many=args.steps)
 
     if args.varying:
         return [
-            ours(f"{type(element).__name__}, {per or 'shared'}", drawn, element.varying(per))
+            ours(f"{type(element).__name__}, {vary_by or 'shared'}", drawn, element, vary_by)
             for element in ELEMENTS
             for drawn in [common.with_values(pairs, element.sample(np.ones(pairs.nnz), rng))]
-            for per in (None, *ways_to_vary(element))
+            for vary_by in (None, *ways_to_vary(type(element)))
         ]
     made = [ours(OURS, counts, elements.Degenerate())]
     for element in ELEMENTS:

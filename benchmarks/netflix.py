@@ -26,16 +26,17 @@ def make_data(args: argparse.Namespace) -> dict[str, Any]:
 
 def iterate(args: argparse.Namespace) -> dict[str, Any]:
     """Time iterations (child process)."""
-
+    from hcpf.core.value_model import ValueModel
     from hcpf.elements import Binomial
+
+    def value_model(part: Any) -> ValueModel:
+        return ValueModel(Binomial.estimate(part.data))
 
     matrix = common.load_matrix(args.folder)
     warm = matrix[:2000, :2000]
-    common.cavi(warm, Binomial.estimate(warm.data), 8, args.seed, args.threads)(1)
+    common.cavi(warm, value_model(warm), 8, args.seed, args.threads)(1)
     began = perf_counter()
-    run = common.cavi(
-        matrix, Binomial.estimate(matrix.data), args.components, args.seed, args.threads
-    )
+    run = common.cavi(matrix, value_model(matrix), args.components, args.seed, args.threads)
     laid_out, times = perf_counter() - began, []
     for _ in range(args.repetitions):
         began = perf_counter()

@@ -90,7 +90,9 @@ def score(model: HCPF, parts: Split) -> dict[str, float]:
     observed = model.rate(parts.users, parts.items)
     missing = model.rate(*parts.missing)
     labels = np.repeat([1, 0], [len(observed), len(missing)])
-    density = model.predictive(parts.users, parts.items).log_density_observed(parts.values)
+    density = model.predict_distribution(parts.users, parts.items).log_density_observed(
+        parts.values
+    )
     return {
         "AUC": float(roc_auc_score(labels, np.concatenate([observed, missing]))),
         "conditional": float(np.mean(density)),
@@ -103,14 +105,13 @@ def widest(kind: type[elements.Element]) -> str:
     return "both" if both else "user"
 
 
-def measure(name: str, per: str | None, splits: list[Split], args: Any) -> dict[str, Any]:
+def measure(name: str, vary_by: str | None, splits: list[Split], args: Any) -> dict[str, Any]:
     """Fit one element, shared or varying, to every split, and score it."""
-    element = elements.get(name)(per=per)
 
     def fit(parts: Split, **options: Any) -> HCPF:
         model = HCPF(
-            args.components, element=element, n_threads=args.threads, random_state=args.seed,
-            n_fits=1, progress=False, **options,
+            args.components, element=name, vary_by=vary_by, n_threads=args.threads,
+            random_state=args.seed, n_fits=1, progress=False, **options,
         )  # fmt: skip
         return model.fit(parts.train, exclude=parts.excluded)
 
@@ -122,7 +123,7 @@ def measure(name: str, per: str | None, splits: list[Split], args: Any) -> dict[
         times.append(perf_counter() - began)
         found.append(score(model, parts))
         passes = max(passes, model.n_iter_)
-    row = {"element": name, "theta": f"by {per}" if per else "shared", "times": times}
+    row = {"element": name, "theta": f"by {vary_by}" if vary_by else "shared", "times": times}
     row |= {"fit s": median(times), "most s": max(times), "passes": passes, "splits": found}
     for key in ("AUC", "conditional"):
         row[key] = float(np.mean([one[key] for one in found]))
@@ -154,9 +155,9 @@ def main() -> None:
     seeds = range(args.seed, args.seed + args.splits)
     splits = [split(matrix, args.test, np.random.default_rng(seed)) for seed in seeds]
     rows = [
-        measure(name, per, splits, args)
+        measure(name, vary_by, splits, args)
         for name in args.elements
-        for per in (None, widest(elements.get(name)))
+        for vary_by in (None, widest(elements.get(name)))
     ]
     print(f"Bars: AUC {AUC:.3f}, fitting within {SECONDS:g} s, and the conditional bar.\n")
     columns = {

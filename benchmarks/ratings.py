@@ -16,17 +16,20 @@ import numpy as np
 import common
 import sets
 from hcpf import HCPF, Interactions
-from hcpf.elements import Binomial, Normal
 from hcpf.evaluate import scores, split
 
 FACTORS, PENALTIES = (10, 50), (0.02, 0.05)
 OURS = {
-    "binomial by item, all pairs": {"element": Binomial(per="item")},
-    "binomial once by item, all pairs": {"element": Binomial(per="item", once=True)},
-    "normal by both, all pairs": {"element": Normal(per="both")},
-    "normal once by both, all pairs": {"element": Normal(per="both", once=True)},
-    "normal by both, observed entries only": {
-        "element": Normal(per="both"), "train_on": "observed", "n_components": 10,
+    "binomial per item, all pairs": {"element": "binomial", "vary_by": "item"},
+    "binomial hurdle per item, all pairs": {
+        "element": "binomial", "vary_by": "item", "hurdle": True,
+    },
+    "normal per user and item, all pairs": {"element": "normal", "vary_by": "both"},
+    "normal hurdle per user and item, all pairs": {
+        "element": "normal", "vary_by": "both", "hurdle": True,
+    },
+    "normal per user and item, observed entries only": {
+        "element": "normal", "vary_by": "both", "train_on": "observed", "n_components": 10,
     },
 }  # fmt: skip
 

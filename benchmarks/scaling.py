@@ -65,11 +65,11 @@ def run_case(args: argparse.Namespace) -> dict[str, Any]:
     fit(matrix[:2000, :2000], 8)  # kernels and libraries are loaded before memory is counted
     before = common.resident_bytes()
     fitted = fit(matrix, args.components[0])
-    peak, element = common.peak_bytes(), fitted.element_
+    peak, value_model = common.peak_bytes(), fitted.value_model_
     del fitted
-    run = common.cavi(matrix, element, args.components[0], args.seed, args.threads)
+    run = common.cavi(matrix, value_model, args.components[0], args.seed, args.threads)
     first = common.load_matrix(args.first)
-    run_first = common.cavi(first, element, args.first_components, args.seed, args.threads)
+    run_first = common.cavi(first, value_model, args.first_components, args.seed, args.threads)
     run(1)
     times, times_of_first = [], [seconds_of(run_first, _TURNS)]
     for _ in range(args.repetitions):

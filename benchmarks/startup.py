@@ -61,7 +61,7 @@ def every_kernel() -> None:
         fit(element="GA", solver=solver)
     fit(element="GA", train_on="observed")
     fit(element="GA", validation_fraction=0.05)
-    fit(train_on="binary")
+    fit(element="presence")
 
 
 def _data() -> Any:

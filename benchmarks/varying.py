@@ -8,14 +8,15 @@ The element is the one that element="auto" would take, or those named. Run from 
 import time
 from typing import Any
 
+from hcpf.training.recipes import candidate_elements
+
 import common
 import sets
 from hcpf import HCPF, Interactions, elements
+from hcpf.core.value_model import ways_to_vary
 from hcpf.errors import EstimationError
 from hcpf.evaluate import scores, split
-from hcpf.training.recipes import candidate_elements
 
-MODES = (None, "item", "user", "both")
 SETS = (
     "online_retail_spend", "completejourney_spend", "steam_hours", "ml1m",
     "geuvadis_ceu_chr19_genes",
@@ -30,13 +31,11 @@ def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for kind in kinds:
         shared: dict[str, float] = {}
-        for per in MODES:
-            if per == "both" and (kind.conjugate is None or kind.conjugate.sharing is None):
-                continue
-            row = fit(kind(per=per, once=args.once), parts, args)
+        for vary_by in (None, *ways_to_vary(kind)):
+            row = fit(kind(), vary_by, parts, args)
             shared = shared or row
-            label = kind.acronym + (" once" if args.once else "")
-            row |= {"data": name, "element": label, "per": per or "shared"}
+            label = kind.acronym + (" hurdle" if args.hurdle else "")
+            row |= {"data": name, "element": label, "vary by": vary_by or "shared"}
             row["gain"] = row["conditional"] - shared["conditional"]
             row["AUC gain"] = row["AUC"] - shared["AUC"]
             rows.append(row)
@@ -45,15 +44,18 @@ def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
 
 
 COLUMNS = {
-    "data": "", "element": "", "per": "", "conditional": ".4f", "gain": "+.4f", "AUC": ".4f",
+    "data": "", "element": "", "vary by": "", "conditional": ".4f", "gain": "+.4f", "AUC": ".4f",
     "AUC gain": "+.4f", "L": ".3f", "RMSE": ".4f", "seconds": ".1f", "passes": "d",
     "ms per pass": ".1f",
 }  # fmt: skip
 
 
-def fit(element: elements.Element, parts: Any, args: Any) -> dict[str, Any]:
+def fit(element: elements.Element, vary_by: str | None, parts: Any, args: Any) -> dict[str, Any]:
     """Fit one element with the default settings, and score it."""
-    model = HCPF(args.components, element=element, random_state=args.seed, n_fits=args.fits)
+    model = HCPF(
+        args.components, element=element, vary_by=vary_by, hurdle=args.hurdle,
+        random_state=args.seed, n_fits=args.fits,
+    )  # fmt: skip
     begin = time.perf_counter()
     try:
         model.fit(parts.train, exclude=parts.exclude)
@@ -78,7 +80,7 @@ def main() -> None:
     parser = sets.parser(__doc__, SETS)
     parser.add_argument("--elements", nargs="*", help="names of elements")
     parser.add_argument("--fits", type=int, default=4)
-    parser.add_argument("--once", action="store_true", help="one element for each value")
+    parser.add_argument("--hurdle", action="store_true", help="a value is a single element")
     args = parser.parse_args()
     header = common.start("Varying elements", ", ".join(args.only))
     rows = [row for name, data in sets.each(args) for row in compare(name, data, args)]

@@ -315,5 +315,5 @@ def test_pieces_of_long_arrays(monkeypatch, rng):
     compound = CompoundPoisson(rng.gamma(1.0, 3.0, (40, 5)), Gamma(rng.gamma(2.0, size=5), 0.5))
     y = rng.gamma(2.0, 4.0, (40, 5))
     whole = compound.cdf(y)
-    monkeypatch.setattr("hcpf.distributions.compound._CHUNK", 7)
+    monkeypatch.setattr("hcpf.distributions.pair._CHUNK", 7)
     assert_array_equal(compound.cdf(y), whole)

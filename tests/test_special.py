@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from hcpf import _special
+from hcpf.elements import special
 from hcpf.elements.mixture import poisson_mixture
 from hcpf.elements.sampling import sum_of_draws, truncated_poisson
 
@@ -30,17 +30,17 @@ def test_stirling_error(x):
     def textbook(x):
         return mp.loggamma(x + 1) - (x * mp.log(x) - x + mp.log(2 * mp.pi * x) / 2)
 
-    assert_exact(_special.stirling_error(x), textbook, x, rtol=2e-14, atol=2e-15)
+    assert_exact(special.stirling_error(x), textbook, x, rtol=2e-14, atol=2e-15)
 
 
 @pytest.mark.parametrize("x", [*TINY_TO_HUGE, 15.9999, 16.0, 40.0])
 def test_digamma(x):
-    assert_exact(_special.digamma(x), mp.digamma, x)
+    assert_exact(special.digamma(x), mp.digamma, x)
 
 
 def test_digamma_of_an_array_with_small_and_large_elements():
     x = np.array([[0.1, 17.0], [1e6, 3.0]])
-    assert_allclose(_special.digamma(x), [[exact(mp.digamma, v) for v in row] for row in x])
+    assert_allclose(special.digamma(x), [[exact(mp.digamma, v) for v in row] for row in x])
 
 
 @pytest.mark.parametrize(
@@ -48,28 +48,28 @@ def test_digamma_of_an_array_with_small_and_large_elements():
     [-1 + 1e-15, -0.9, -0.2000001, -0.19999, -1e-3, -1e-12, 0.0, 1e-300, 1e-9, 0.199, 0.21, 1e9],
 )
 def test_log1p_minus(x):
-    assert_exact(_special.log1p_minus(x), lambda x: mp.log(1 + x) - x, x, digits=MANY)
+    assert_exact(special.log1p_minus(x), lambda x: mp.log(1 + x) - x, x, digits=MANY)
 
 
 def test_log1p_minus_at_its_pole():
-    assert _special.log1p_minus(-1.0) == -np.inf
+    assert special.log1p_minus(-1.0) == -np.inf
 
 
 @pytest.mark.parametrize("x", [*TINY_TO_HUGE[:-2], 700.0, 1e4])
 def test_log_expm1(x):
-    assert_exact(_special.log_expm1(x), lambda x: mp.log(mp.expm1(x)), x, atol=4e-16)
+    assert_exact(special.log_expm1(x), lambda x: mp.log(mp.expm1(x)), x, atol=4e-16)
 
 
 @pytest.mark.parametrize("x", [-1e-300, -1e-12, -0.1, -0.69, -0.7, -5.0, -40.0, -700.0])
 def test_log1mexp(x):
-    assert_exact(_special.log1mexp(x), lambda x: mp.log(-mp.expm1(x)), x, digits=MANY)
+    assert_exact(special.log1mexp(x), lambda x: mp.log(-mp.expm1(x)), x, digits=MANY)
 
 
 @pytest.mark.parametrize("n", [0.0, 1e-300, 1e-9, 0.3, 1.0, 2.0, 14.9, 15.0, 1e3, 1e6, 1e12])
 def test_log_poisson(n):
     """Including a rate far below n, where rate - n holds no digit of the rate."""
     for rate in [1e-300, 1e-12, 1e-3, 0.3, 1.0, 999.0, 1e3, 1001.0, 1e4, 1e6, 1e6 + 1, 1e12, 1e15]:
-        found = _special.log_poisson(n, rate)
+        found = special.log_poisson(n, rate)
         textbook = exact(lambda n, r: n * mp.log(r) - r - mp.loggamma(n + 1), n, rate)
         assert_allclose(float(found), textbook, rtol=1e-14, atol=3e-14)
 
@@ -89,20 +89,20 @@ def test_log_binomial(total, p):
             ),
             *(x, total, p),
         )
-        assert_allclose(_special.log_binomial(x, total, p), textbook, rtol=1e-13, atol=2e-13)
+        assert_allclose(special.log_binomial(x, total, p), textbook, rtol=1e-13, atol=2e-13)
 
 
 @pytest.mark.parametrize("a", [1e-300, 1e-12, 1e-3, 0.5, 9.999, 10.0, 50.0, 1e4, 1e10])
 def test_log_rising(a):
     for y in [0.0, 1.0, 2.0, 10.0, 1e3, 1e6]:
-        found = _special.log_rising(a, y)
+        found = special.log_rising(a, y)
         textbook = exact(lambda a, y: mp.loggamma(a + y) - mp.loggamma(a), a, y)
         assert_allclose(float(found), textbook, rtol=1e-14, atol=2e-14)
 
 
 @pytest.mark.parametrize("rate", [1e-300, 1e-12, 1e-3, 0.0999, 0.1001, 1.0, 30.0, 1e4])
 def test_truncated_poisson_moments(rate):
-    mean, variance = _special.truncated_poisson_moments(rate)
+    mean, variance = special.truncated_poisson_moments(rate)
     assert_exact(mean, lambda r: r / -mp.expm1(-r), rate)
     with mp.workdps(MANY):
         r = mp.mpf(rate)
@@ -119,7 +119,7 @@ def test_characteristic_function_of_the_truncated_poisson(rate):
         z = r * mp.expj(angle)
         return mp.expm1(z) / mp.expm1(r) / mp.expj(angle)
 
-    found = np.exp(_special.log_characteristic_truncated_poisson(rate, ANGLES))
+    found = np.exp(special.log_characteristic_truncated_poisson(rate, ANGLES))
     with mp.workdps(60):
         expected = [complex(textbook(mp.mpf(rate), angle)) for angle in ANGLES]
     assert_allclose(found, expected, atol=1e-16 * max(rate, 100.0))
@@ -130,15 +130,15 @@ def test_characteristic_function_of_the_logarithmic(p):
     def textbook(p, angle):
         return mp.log(1 - p * mp.expj(angle)) / mp.log(1 - p) / mp.expj(angle)
 
-    found = np.exp(_special.log_characteristic_logarithmic(p, ANGLES))
+    found = np.exp(special.log_characteristic_logarithmic(p, ANGLES))
     with mp.workdps(60):
         assert_allclose(found, [complex(textbook(mp.mpf(p), a)) for a in ANGLES], atol=1e-14)
 
 
 def test_functions_broadcast():
-    assert _special.log_poisson(np.ones((3, 1)), np.ones(4)).shape == (3, 4)
-    assert _special.log_rising(np.ones((3, 1)), np.ones(4)).shape == (3, 4)
-    assert _special.log_poisson(np.empty(0), 1.0).shape == (0,)
+    assert special.log_poisson(np.ones((3, 1)), np.ones(4)).shape == (3, 4)
+    assert special.log_rising(np.ones((3, 1)), np.ones(4)).shape == (3, 4)
+    assert special.log_poisson(np.empty(0), 1.0).shape == (0,)
 
 
 def test_poisson_mixture_sums_to_what_is_not_zero():
@@ -152,7 +152,7 @@ def test_poisson_mixture_sums_to_what_is_not_zero():
 @pytest.mark.parametrize("rate", [1e-300, 1e-9, 0.7, 30.0, 1e12])
 def test_truncated_poisson_draws(rate, rng):
     draws = truncated_poisson(np.full(20_000, rate), rng)
-    mean, variance = _special.truncated_poisson_moments(rate)
+    mean, variance = special.truncated_poisson_moments(rate)
     assert draws.min() >= 1
     assert abs(draws.mean() - mean) <= 5 * np.sqrt(variance / 20_000) + 1e-12
 

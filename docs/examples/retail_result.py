@@ -11,7 +11,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from hcpf import HCPF, datasets, evaluate
-from hcpf.elements import Gamma
 
 CUSTOMER, SHOWN = 14534, 12
 INK, PALE, HIT = "#1f3b57", "#b9c8d6", "#d1603d"
@@ -20,7 +19,7 @@ INK, PALE, HIT = "#1f3b57", "#b9c8d6", "#d1603d"
 def main(path: str) -> None:
     """Fit, and draw."""
     parts = evaluate.split(datasets.retail(), random_state=0)
-    model = HCPF(20, element=Gamma(per="both"), random_state=0)
+    model = HCPF(20, element="gamma", vary_by="both", random_state=0)
     model.fit(parts.train, exclude=parts.exclude)
     auc = evaluate.scores(model, parts).auc
     assert auc is not None
@@ -41,7 +40,7 @@ def held_out(parts: evaluate.Split, customer: int) -> tuple[np.ndarray, np.ndarr
 def covered(model: HCPF, parts: evaluate.Split) -> float:
     """The share of all held-out purchases inside their 90% interval."""
     test = parts.test
-    spend = model.predictive(parts.train.users[test.users], parts.train.items[test.items])
+    spend = model.predict_distribution(parts.train.users[test.users], parts.train.items[test.items])
     level = spend.observed.cdf(test.values)
     return float(np.mean((level > 0.05) & (level < 0.95)))
 
@@ -70,7 +69,7 @@ def draw_spending(axes: plt.Axes, model: HCPF, parts: evaluate.Split) -> None:
     items, values = held_out(parts, CUSTOMER)
     some = np.argsort(-values)[:: max(1, len(values) // SHOWN)][:SHOWN]
     items, values = items[some], values[some]
-    spend = model.predictive(np.full(len(items), CUSTOMER), items)
+    spend = model.predict_distribution(np.full(len(items), CUSTOMER), items)
     low, high = spend.observed.interval(0.9)
     place = np.arange(len(items))[::-1]
     axes.hlines(place, low, high, color=PALE, linewidth=7)

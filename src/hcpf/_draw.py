@@ -42,12 +42,12 @@ def draw_factors(
 
 
 def pair_rates(s: FloatArray, v: FloatArray, users: IntArray, items: IntArray) -> FloatArray:
-    """Sum s_uk v_ik over k for each pair, in blocks so that memory stays small."""
+    """Sum s_uk v_ik over k for each pair, in blocks to save memory."""
     out = np.empty(len(users))
     step = max(1, _BLOCK_EVENTS // s.shape[1])
     for start in range(0, len(users), step):
-        part = slice(start, start + step)
-        np.einsum("jk,jk->j", s[users[part]], v[items[part]], out=out[part])
+        block = slice(start, start + step)
+        np.einsum("jk,jk->j", s[users[block]], v[items[block]], out=out[block])
     return out
 
 
@@ -111,9 +111,9 @@ def _sample_of_rates(
 
 def _choose(cumulative: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
     """Draw indices with probabilities given by their cumulative sums."""
-    found = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+    index = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
     # A product that rounds up to the total would be one past the end.
-    return np.minimum(found, len(cumulative) - 1, out=found)
+    return np.minimum(index, len(cumulative) - 1, out=index)
 
 
 # -- entries --------------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def _too_large(rate: float) -> str:
 def _join(
     blocks: list[tuple[IntArray, FloatArray, IntArray | None]], keep_counts: bool
 ) -> tuple[IntArray, FloatArray, IntArray | None]:
-    """Join the blocks, freeing each as it is copied, so that memory is not doubled."""
+    """Join the blocks, freeing each as it is copied, which avoids doubling the memory."""
     size = end = sum(len(items) for items, _, _ in blocks)
     items = np.empty(size, dtype=blocks[0][0].dtype)
     values = np.empty(size)

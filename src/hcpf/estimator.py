@@ -1,10 +1,10 @@
-"""HCPF: the estimator. It wires data, solvers and posteriors together and does no mathematics."""
+"""HCPF, the estimator: parameters, training and scikit-learn's contract around a FittedModel."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -30,6 +30,9 @@ from hcpf.training.options import FitOptions
 from hcpf.training.plan import FitPlan
 from hcpf.training.solvers.algorithm1 import EntryOptions
 from hcpf.training.solvers.svi import SviOptions
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 class _NotFittedError(NotFittedError, SklearnNotFittedError):
@@ -65,60 +68,64 @@ class HCPF(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     n_components
-        K, the number of components.
+        The number of components, K.
     element
-        The distribution of a response: an Element (parameters left out are estimated), a name or
-        the paper's acronym, or "auto".
+        The distribution of one element: an Element (parameters left out are estimated), a name,
+        the paper's acronym, or "auto", which compares elements, ``vary_by`` and ``hurdle`` on
+        held-out pairs. "presence" uses only which pairs are observed, not their values.
+    vary_by
+        Estimate a mean per "user", per "item" or "both" (partial pooling); None is a shared mean.
+        Requires ``element``.
+    hurdle
+        Whether a value is a single element instead of a sum of elements. Requires ``element``.
     train_on
-        "full" (absent pairs are missing, which is information), "observed" (stored entries only)
-        or "binary" (full, every stored value 1).
+        "full" (missing pairs are information) or "observed" (they are not).
     n_fits, combine
-        Fits from different seeds, and whether their rates are averaged or the best one is kept.
+        The number of fits from different seeds, and whether their rates are averaged ("average")
+        or the one with the highest ELBO is kept ("best").
     solver
         "auto" (minibatches, then coordinate ascent), "cavi", "svi", or "entry" (the paper's
         Algorithm 1).
     priors
         "auto", "paper" or Priors.
     learn_element
-        Whether the element's parameters follow the bound; False keeps the estimates (or the
-        parameters given).
+        Whether training re-estimates the element's parameters; False keeps the first estimates, or
+        the parameters given.
     max_iter
-        The most passes over the data in one fit.
+        The maximum number of passes over the data per fit.
     tol
-        Stop when the bound, or the validation likelihood, changes by less than this share in a
-        pass; 0 makes exactly ``max_iter`` passes.
+        Stop when the ELBO, or the validation likelihood, changes by less than this share per pass;
+        0 disables early stopping.
     validation_fraction
-        Share of the entries held out (with as many missing pairs) to decide when to stop.
+        The share of entries held out (with as many missing pairs) to decide when to stop.
     check_every
-        Passes between two evaluations of the bound.
+        The number of passes between two evaluations of the ELBO.
     svi_passes, batches, local_sweeps, tau, xi
         Constants of the stochastic solvers: minibatch passes of "auto", minibatches per pass,
         updates of a batch's users before the items move, and the step (t + tau) ** -xi. None
-        takes the solver's own default (1 and 0.6 for "svi", 10,000 and 0.7 for "entry").
+        is the solver's default (1 and 0.6 for "svi", 10,000 and 0.7 for "entry").
     stratified
-        "entry" only: draw observed and missing entries half and half (weighted), instead of
-        uniformly from the grid as the paper does.
+        "entry" only: draw observed and missing pairs half and half (weighted), instead of
+        uniformly as the paper does.
     n_truncation
-        The paper's N_tr, the largest n summed; None sums every n that counts.
+        The paper's N_tr, the largest n summed over; None sums all that count.
     tempering
-        How often the data count against the priors: 1 is the posterior itself. "auto" is
-        entries / max(users, items) / 8, between 1 and 4 (8 for several fits), because independent
-        factors overstate their uncertainty where each has many entries, and more where short fits
-        find that held-out pairs are likelier then; 1 for "observed", for "entry", for the paper's
-        priors and where most pairs are observed.
+        Power of the likelihood; 1 is the ordinary posterior, larger values give a cold posterior.
+        "auto" is entries / max(users, items) / 8, between 1 and 4 (8 for several fits), or more
+        where the held-out likelihood of short fits is higher; 1 for "observed", for "entry", for
+        the paper's priors and where most pairs are observed.
     init
-        What fits begin from: "noise", "clusters" of items that the same users have, or "auto",
-        which takes clusters for every second fit (the first one begins from noise; all do where
-        the tempering is above 8, most pairs are observed, the solver is "svi" or "entry", or on
-        observed entries only).
+        The start of the fits: "noise", "clusters" of items that the same users have, or "auto":
+        clusters for every second fit, and noise for the others, for all fits where the tempering is
+        above 8 or most pairs are observed, and for "svi", "entry" and "observed".
     warm_start
-        Begin a new fit from the current posterior where the shapes agree.
+        Whether a new fit begins from the current posterior, if the shapes agree.
     n_threads
-        Threads of the kernels; the result does not depend on it.
+        The number of threads; the result does not depend on it.
     random_state
         Seed; the same seed gives the same bits.
     progress
-        Show a bar; None does on a terminal.
+        Whether to show a progress bar; None shows it in a terminal.
     checkpoint, checkpoint_every, checkpoint_seconds
         A folder to resume from, and how often it is written, in passes and in seconds.
 
@@ -392,45 +399,19 @@ class HCPF(TransformerMixin, BaseEstimator):
         return _model_of(self).score(X)
 
     def _plan(self) -> FitPlan:
-        return FitPlan(
-            n_components=self.n_components,
-            element=self.element,
-            vary_by=self.vary_by,
-            hurdle=self.hurdle,
-            train_on=self.train_on,
-            n_fits=self.n_fits,
-            combine=self.combine,
-            priors=self.priors,
-            options=self._options(),
-            validation_fraction=self.validation_fraction,
-            n_truncation=self.n_truncation,
-            tempering=self.tempering,
-            init=self.init,
-            n_threads=self.n_threads,
-            random_state=self.random_state,
-            progress=self.progress,
-            checkpoint=(
-                None if self.checkpoint is None else as_path("checkpoint", self.checkpoint)
-            ),
-            checkpoint_every=self.checkpoint_every,
-            checkpoint_seconds=self.checkpoint_seconds,
+        values = self.get_params(deep=False)
+        step = {name: values[name] for name in ("tau", "xi") if values[name] is not None}
+        options = FitOptions(
+            **_fields_of(FitOptions, values),
+            svi=SviOptions(**_fields_of(SviOptions, values) | step),
+            entry=EntryOptions(**_fields_of(EntryOptions, values) | step),
         )
+        if self.checkpoint is not None:
+            values["checkpoint"] = as_path("checkpoint", self.checkpoint)
+        return FitPlan(**_fields_of(FitPlan, values), options=options)
 
-    def _options(self) -> FitOptions:
-        def given(**values: Any) -> dict[str, Any]:
-            return {name: value for name, value in values.items() if value is not None}
 
-        return FitOptions(
-            solver=self.solver,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            check_every=self.check_every,
-            svi_passes=self.svi_passes,
-            learn_element=self.learn_element,
-            svi=SviOptions(
-                batches=self.batches,
-                local_sweeps=self.local_sweeps,
-                **given(tau=self.tau, xi=self.xi),
-            ),
-            entry=EntryOptions(stratified=self.stratified, **given(tau=self.tau, xi=self.xi)),
-        )
+def _fields_of(kind: type["DataclassInstance"], values: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters that are fields of a dataclass, without the step, which may be None."""
+    names = (field.name for field in fields(kind))
+    return {name: values[name] for name in names if name in values and name not in ("tau", "xi")}

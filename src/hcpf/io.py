@@ -98,11 +98,6 @@ def write_atomically(target: Path, content: bytes | str) -> None:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def is_partial_of(path: Path, name: str) -> bool:
-    """Return whether ``path`` is named like a partial file of the target ``name``."""
-    return _owner(path, name) is not None
-
-
 @contextmanager
 def os_errors(error_type: type[HcpfError], message: str) -> Generator[None]:
     """Raise an OSError of the block as ``error_type``: the message and the system's reason.

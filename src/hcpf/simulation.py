@@ -171,8 +171,8 @@ def simulate(
     w, v = draw_factors("item", plan.n_items, size_k, priors, rng)
     if plan.density is not None:
         half = solve_scale(s, v, plan.density, rng) ** 0.5
-        for side, activity, factors in (("user", r, s), ("item", w, v)):
-            priors[f"{side}_activity_mean"] /= half
+        for axis, activity, factors in (("user", r, s), ("item", w, v)):
+            priors[f"{axis}_activity_mean"] /= half
             activity /= half
             factors *= half
     events = float(s.sum(axis=0) @ v.sum(axis=0))

@@ -1,8 +1,5 @@
 """Conjugate priors of theta, and elements with theta integrated out, against plain integrals."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,9 +9,7 @@ from scipy import integrate, special
 from hcpf import CompoundPoisson
 from hcpf.distributions.series import sum_over_n
 from hcpf.elements import (
-    ALL,
     Binomial,
-    Degenerate,
     Gamma,
     Geometric,
     InverseGaussian,
@@ -26,7 +21,6 @@ from hcpf.elements import (
 )
 from hcpf.elements.by_mode import logarithmic_probability, truncated_poisson_rate
 from hcpf.elements.integrated import Integrated
-from hcpf.errors import ParameterError
 
 # An element, and centres chi / nu: everyday ones first, then towards the ends of their ranges.
 CENTRES = {
@@ -323,40 +317,3 @@ def test_means_at_and_below_the_lowest_give_the_smallest_parameter():
     np.testing.assert_allclose(logarithmic_probability(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
     for inverse in (truncated_poisson_rate, logarithmic_probability):
         assert np.isnan(inverse(np.array([np.nan, 2.0]))).tolist() == [True, False]
-
-
-# -- the argument ``per`` -------------------------------------------------------------------------
-
-
-def test_ways_to_vary_that_there_are_not():
-    with pytest.raises(ParameterError, match=r"per must be 'user', 'item', 'both' or None.*'row'"):
-        Gamma(2.0, 1.0, per="row")
-    with pytest.raises(ParameterError, match="no theta that could vary"):
-        Degenerate(per="item")
-    for kind in (Binomial, NegativeBinomial, Geometric, ZeroTruncatedPoisson, Logarithmic):
-        with pytest.raises(ParameterError, match="not by both at once"):
-            kind(per="both")
-        assert kind(per="user").varying("item").per == "item"
-
-
-@pytest.mark.parametrize("kind", [k for k in ALL if k.conjugate is not None], ids=lambda k: k.name)
-def test_everything_made_from_an_element_varies_as_it_does(kind):
-    element = kind(per="item")
-    full = element.complete(np.array([1.0, 1.0, 2.0, 5.0]))
-    assert full.is_complete
-    name, value = next(iter(full.parameters.items()))
-    for made in (
-        full, full.replace(**{name: value}), full.with_mean(float(full.mean)), copy.copy(full),
-        copy.deepcopy(full), pickle.loads(pickle.dumps(full)), full.varying("user").varying("item"),
-    ):  # fmt: skip
-        assert made.per == "item"
-        assert type(made) is kind
-    assert pickle.loads(pickle.dumps(full)) == full
-    assert hash(copy.deepcopy(full)) == hash(full)
-    shared = full.varying(None)
-    assert shared != full
-    assert shared.parameters == full.parameters
-    assert repr(full).endswith("per='item')")
-    assert "per" not in repr(shared)
-    assert kind(*full.parameters.values()) == shared
-    assert full.log_density(2.0) == shared.log_density(2.0)

@@ -45,7 +45,7 @@ def test_it_loads_and_predicts_the_same_numbers(name):
     folded, pairs = model.fold_in(first_two), (np.repeat(["x", "y"], 8), np.tile(ITEMS, 2))
     found["folded_rate"], found["folded_value"] = folded.rate(*pairs), folded.predict(*pairs)
     for method, values in found.items():
-        np.testing.assert_allclose(values, expected[method], rtol=2e-5, err_msg=method)
+        np.testing.assert_allclose(values, expected[method], rtol=1e-6, err_msg=method)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def _describe_data(source: Source) -> dict[str, Any]:
     import numpy as np
 
     from hcpf.data.summary import summarize
-    from hcpf.training.recipes import likeliest_element
+    from hcpf.training.resolve import likeliest_element
 
     data, n_repeated = source.read_counting_repeats()
     about = {"kind": "data", **summarize(data, n_repeated).as_dict()}

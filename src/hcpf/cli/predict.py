@@ -64,7 +64,7 @@ def predict(
     _check_usage(user, item, pairs, everything, output)
     if output is not None:
         prepare_table(output, overwrite=overwrite)
-    from hcpf.model.prediction_table import predict_all
+    from hcpf.model.predict import predict_all
     from hcpf.model.tables import write_tables
 
     fitted, total = load_model(model), 0
@@ -103,7 +103,7 @@ def _predict_file(model: "FittedModel", path: Path, skip_unknown: bool) -> "Iter
     import numpy as np
 
     from hcpf.data.readers import read_pairs
-    from hcpf.model.prediction_table import predict_table
+    from hcpf.model.predict import predict_table
 
     roles, header = Source([str(path)], response="none").columns()
     n_skipped = 0

@@ -1,70 +1,87 @@
-"""The evidence lower bound, exact including its constants."""
+"""The evidence lower bound (ELBO), exact including its constants."""
 
 import numpy as np
 
 from hcpf.core import kernels
-from hcpf.core.count_tables import log_normaliser
-from hcpf.core.layout import Problem
+from hcpf.core.axis import AxisState
+from hcpf.core.collective import LOCAL, Collective, sum_scalar
+from hcpf.core.count_tables import log_normalizer
+from hcpf.core.layout import Shard
+from hcpf.core.posterior import axis_prior
 from hcpf.core.priors import Priors
-from hcpf.core.state import State, side_prior
+from hcpf.core.theta import Pooling
 from hcpf.core.threads import share
 from hcpf.elements.base import Element
 
 
-def elbo(state: State, problem: Problem, priors: Priors) -> float:
-    r"""The bound at the current state, with the optimal q(n) of every entry.
+def elbo(
+    users: AxisState,
+    items: AxisState,
+    element: Element,
+    shard: Shard,
+    priors: Priors,
+    comm: Collective = LOCAL,
+) -> float:
+    r"""Return the ELBO at the current state, with the optimal q(n) of every entry.
 
-    :math:`\sum_{obs}\log Z_{ui} - \sum_k (\sum_u E s_{uk})(\sum_i E v_{ik})` plus, for each side,
-    :math:`E\log p(s \mid r) + E\log p(r) + H[s] + H[r]`; where theta varies, less its divergence
-    from the prior. Where the data count more than once, the first line and that divergence are
-    multiplied by their weight: what is tempered is the prior of the factors.
+    :math:`\sum_{obs}\log Z_{ui} - \sum_k (\sum_u E s_{uk})(\sum_i E v_{ik})` plus, for each axis,
+    :math:`E\log p(s \mid r) + E\log p(r) + H[s] + H[r]`; with partial pooling, less the divergence
+    of theta from its prior. Tempering multiplies the first line and that divergence: what is
+    tempered is the prior of the factors.
     """
-    size = state.users.a.shape[1]
-    users, items = problem.users, problem.items
-    total = problem.weight * (_sum_log_z(state, problem) - expected_total(state, problem))
-    for factors, side, is_users in ((state.users, users, True), (state.items, items, False)):
-        shape = priors.user_activity_shape if is_users else priors.item_activity_shape
-        parts = np.zeros(len(side.blocks) - 1)
-        arguments = factors, side_prior(priors, size, is_users), shape, side.blocks, parts
-        share(kernels.side_bound, len(parts), *arguments, work=100.0 * factors.a.size)
-        total += float(parts.sum())
-    return total
+    likelihood = _sum_log_z(users, items, element, shard, comm)
+    total = shard.tempering * (likelihood - expected_total(users, items, shard, comm))
+    total += sum_scalar(comm, _axis_bound(users, shard, priors))
+    return total + _axis_bound(items, shard, priors)
 
 
-def _sum_log_z(state: State, problem: Problem) -> float:
-    """The sum of log Z over the observed entries, less the divergence of a varying theta."""
-    users = problem.users
-    sums = np.zeros(len(users.blocks) - 1)
-    arguments = users.entries, state.users, state.items, problem.tables, users.blocks, sums
-    work = state.users.a.shape[1] * problem.n_observed
+def _axis_bound(mine: AxisState, shard: Shard, priors: Priors) -> float:
+    """Return E log p(s|r) + E log p(r) + H[s] + H[r] of the rows of one axis."""
+    blocks, factors = shard.layout(mine.axis).blocks, mine.factors
+    parts = np.zeros(len(blocks) - 1)
+    prior = axis_prior(priors, mine.axis, mine.n_components)
+    arguments = factors, prior, priors.axis(mine.axis)[1], blocks, parts
+    share(kernels.side_bound, len(parts), *arguments, work=100.0 * factors.a.size)
+    return float(parts.sum())
+
+
+def _sum_log_z(
+    users: AxisState, items: AxisState, element: Element, shard: Shard, comm: Collective
+) -> float:
+    """Return the sum of log Z over the entries, less the divergence of row-specific theta."""
+    layout, arrays = shard.users, shard.tables.arrays
+    sums = np.zeros(len(layout.blocks) - 1)
+    arguments = layout.entries, users.factors, items.factors, arrays, layout.blocks, sums
+    work = users.n_components * len(layout.entries.index)
     share(kernels.sum_log_z, len(sums), *arguments, work=work)
-    # The tables are those of problem.element. Where theta has moved on since, log p(y | n) differs
-    # by -n kappa Psi(theta), which is in the shifts, and by y theta.
-    total = float(sums.sum()) + problem.local.constant - _of_theta(problem.element, problem)
-    if state.varying is not None:
-        return total + state.varying.bound(problem.values, state.element)
-    return total + _of_theta(state.element, problem)
+    total = sum_scalar(comm, float(sums.sum()) + shard.tables.constant)
+    # The tables are those of shard.element. Where theta has moved since, log p(y | n) differs by
+    # -n kappa Psi(theta), which is in the shifts, and by y theta.
+    total -= _theta_terms(shard.element, shard)
+    pooling = Pooling.of(shard.value_model)
+    if pooling is not None:
+        return total + pooling.elbo(users, items, shard.values, element, comm)
+    return total + _theta_terms(element, shard)
 
 
-def _of_theta(element: Element, problem: Problem) -> float:
-    """What theta adds to the sum of log Z, apart from the shifts."""
-    total = problem.sum_of_values * float(element.theta)
-    return (
-        total + problem.n_observed * log_normaliser(element)
-        if problem.value_model.hurdle
-        else total
-    )
+def _theta_terms(element: Element, shard: Shard) -> float:
+    """Return what theta adds to the sum of log Z, apart from the shifts."""
+    total = shard.totals.sum_of_values * float(element.theta)
+    if not shard.value_model.hurdle:
+        return total
+    return total + shard.totals.n_entries * log_normalizer(element)
 
 
-def expected_total(state: State, problem: Problem) -> float:
-    """The expected count summed over all pairs that take part in training."""
-    pattern = problem.users.pattern
-    total = 0.0
-    if problem.train_on != "observed":
-        total = float(state.user_sums @ state.item_sums)
-    if pattern.sign != 0.0:
-        parts = np.zeros(len(problem.users.blocks) - 1)
-        means = state.users.mean, state.items.mean
-        share(kernels.pattern_rate, len(parts), *pattern[:3], *means, problem.users.blocks, parts)
-        total += pattern.sign * float(parts.sum())
+def expected_total(
+    users: AxisState, items: AxisState, shard: Shard, comm: Collective = LOCAL
+) -> float:
+    """Return the expected count summed over all pairs that take part in training."""
+    total, layout = 0.0, shard.users
+    if shard.trains_on_missing:
+        total = float(users.mean_sums @ items.mean_sums)
+    if layout.listed.sign != 0.0:
+        parts = np.zeros(len(layout.blocks) - 1)
+        means = users.factors.mean, items.factors.mean
+        share(kernels.listed_rates, len(parts), *layout.listed[:3], *means, layout.blocks, parts)
+        total += layout.listed.sign * sum_scalar(comm, float(parts.sum()))
     return total

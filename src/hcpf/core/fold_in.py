@@ -1,26 +1,26 @@
-"""Posteriors of new rows, the other side held fixed: the training half-step until it settles."""
+"""Posteriors of new rows, the other axis held fixed: half-steps until each row has converged."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcpf._types import Csr, FloatArray
+from hcpf._types import Csr
 from hcpf.core import kernels
-from hcpf.core.axis import Axis
+from hcpf.core.axis import Axis, AxisState, empty_axis
 from hcpf.core.half_step import half_step
-from hcpf.core.layout import Problem, Side, make_problem, row_blocks
-from hcpf.core.posterior import FactorPosterior
+from hcpf.core.kernels import Prior
+from hcpf.core.layout import Shard, ShardData, ShardSource, UserOrder
+from hcpf.core.posterior import FactorPosterior, axis_prior, posterior_of
 from hcpf.core.priors import Priors
-from hcpf.core.rates import pair_rates
-from hcpf.core.state import empty_factors, set_multipliers, side_posterior, side_prior
-from hcpf.core.theta import ThetaPosterior, Varying
+from hcpf.core.rates import needed_log2_rate
+from hcpf.core.theta import Pooling, ThetaPosterior
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.degenerate import Degenerate
 
 TOLERANCE = 1e-6
-"""Relative change of every factor below which a row has settled."""
-MOST_SWEEPS = 5_000
+"""Relative change of every factor below which a row has converged."""
+MAX_SWEEPS = 5_000
 
 
 def fold_in_rows(
@@ -43,101 +43,98 @@ def fold_in_rows(
     """
     if matrix.nnz == 0:  # there is no value to tabulate any element for
         value_model = value_model.replace(element=Degenerate(), vary_by=None, hurdle=False)
-    element = value_model.element
-
-    def remake(reach: FloatArray | None) -> Problem:
-        return make_problem(
-            matrix, value_model, exclude=exclude, n_truncation=n_truncation, reach=reach
-        )  # fmt: skip
-
-    problem = remake(None)
-    size = fixed.shape_.shape[1]
-    cols = empty_factors(len(fixed.shape_), size)
-    cols.a[:], cols.mean[:] = fixed.shape_, fixed.mean_
-    varying = _varying(value_model, theta, fixed.theta, matrix.shape[0])
-    if varying is not None:
-        varying.set_shifts(cols, element, users=False)
-    kernels.scale_rows(cols)
-    col_sums = fixed.mean_.sum(axis=0, dtype=np.float64)
-    prior = side_prior(priors, size, axis is Axis.USERS, scale=tempering)
-    rows = empty_factors(problem.users.size, size)
-    _even_start(rows, problem, prior, col_sums)
-    _shift_rows(rows, varying, problem)
-    moving = everyone = np.arange(problem.users.size)
-    for _ in range(MOST_SWEEPS):
-        part = _at(rows, moving)
-        side = _side_at(problem.users, moving)
-        _, counts = half_step(part, cols, side, problem, prior, col_sums)
-        before = rows.mean[moving]
-        for mine, new in zip(rows, part, strict=True):
-            mine[moving] = new
-        if varying is not None:
-            varying.learn(rows, problem.values, element, users=True)
-            _shift_rows(rows, varying, problem)
-        # A row stops when it has settled, whatever the others do: each is on its own.
-        moving = moving[np.any(np.abs(part.mean - before) > TOLERANCE * before + 1e-30, axis=1)]
-        if counts[1] > 0 and np.any((reach := _reach(rows, cols, problem)) > problem.local.reach):
-            problem, moving = remake(reach), everyone
-        if not moving.size:
-            break
-    found = side_posterior(rows, priors, axis is Axis.USERS, None)
-    if theta is None:
-        return found
-    fallback = ThetaPosterior.at_prior(matrix.shape[0], theta.chi0, theta.nu0)
-    return replace(found, theta=fallback if varying is None else varying.users)
+    data = ShardData.whole(matrix, exclude)
+    order = UserOrder.of(data.numbers, data.n_users, None)
+    source = ShardSource(data, order, n_truncation=n_truncation)
+    fold = _FoldIn(source, source.lay_out(value_model), fixed)
+    prior = axis_prior(priors, axis, fixed.shape_.shape[1], scale=tempering)
+    mine = fold.run(prior, theta)
+    found = posterior_of(mine, prior)
+    if theta is not None and mine.theta is None:
+        at_prior = ThetaPosterior.at_prior(mine.n_rows, theta.chi0, theta.nu0)
+        found = replace(found, theta=at_prior)
+    return found
 
 
-def _varying(
-    value_model: ValueModel, prior: ThetaPosterior | None, fixed: ThetaPosterior | None, rows: int
-) -> Varying | None:
-    """Theta of the rows, which begins at its prior, beside that of the columns."""
-    conjugate = value_model.element.conjugate
-    if value_model.vary_by is None or conjugate is None:
-        return None
-    mine = None if prior is None else ThetaPosterior.at_prior(rows, prior.chi0, prior.nu0)
-    return Varying(conjugate, mine, fixed, value_model.hurdle)
+@dataclass(eq=False)
+class _FoldIn:
+    """New rows, in the place of the users whichever axis they belong to, beside fixed items."""
+
+    source: ShardSource
+    shard: Shard
+    fixed: FactorPosterior
+
+    def run(self, prior: Prior, theta: ThetaPosterior | None) -> AxisState:
+        """Return the rows after half-steps until each has converged."""
+        pooling = Pooling.of(self.shard.value_model)
+        other, mine = self._fixed_axis(pooling), self._start(prior)
+        if pooling is not None and theta is not None:
+            mine.theta = ThetaPosterior.at_prior(mine.n_rows, theta.chi0, theta.nu0)
+        self._shift(mine, pooling)
+        moving = everyone = np.arange(mine.n_rows)
+        for _ in range(MAX_SWEEPS):
+            before = mine.factors.mean[moving]
+            part = _select(mine, moving)
+            layout, arrays = self.shard.users.select(moving), self.shard.tables.arrays
+            info = half_step(part, other, layout, arrays, prior)
+            for own, new in zip(mine.factors, part.factors, strict=True):
+                own[moving] = new
+            if pooling is not None:
+                pooling.update(mine, self.shard.values, self.shard.element)
+                self._shift(mine, pooling)
+            # A row stops when it has converged, whatever the others do.
+            change = np.abs(part.factors.mean - before)
+            moving = moving[np.any(change > TOLERANCE * before + 1e-30, axis=1)]
+            if info.n_truncated > 0 and self._retabulate(mine, other):
+                moving = everyone
+            if not moving.size:
+                break
+        return mine
+
+    def _fixed_axis(self, pooling: Pooling | None) -> AxisState:
+        fixed = self.fixed
+        other = empty_axis(Axis.ITEMS, *fixed.shape_.shape)
+        other.factors.a[:], other.factors.mean[:] = fixed.shape_, fixed.mean_
+        if pooling is not None:
+            other.theta = fixed.theta
+            pooling.set_row_terms(other, self.shard.element)
+        kernels.scale_rows(other.factors)
+        other.mean_sums = fixed.mean_.sum(axis=0, dtype=np.float64)
+        return other
+
+    def _start(self, prior: Prior) -> AxisState:
+        """Begin with all components alike: the fixed axis breaks the symmetry."""
+        size = self.fixed.shape_.shape[1]
+        mine = empty_axis(Axis.USERS, self.shard.users.n_rows, size)
+        factors = mine.factors
+        factors.a[:] = (prior.shape + self.shard.users.degrees / size)[:, None]
+        level = np.ones(size)
+        if self.shard.trains_on_missing:
+            level = self.fixed.mean_.sum(axis=0, dtype=np.float64)
+        factors.mean[:] = factors.a / (1.0 + level)
+        factors.activity_b[:] = prior.activity_rate + factors.mean.sum(axis=1, dtype=np.float64)
+        kernels.scale_rows(factors)
+        return mine
+
+    def _shift(self, mine: AxisState, pooling: Pooling | None) -> None:
+        """Shift the log rates from where the tables were made to the rows' theta."""
+        if pooling is None:
+            return
+        pooling.set_row_terms(mine, self.shard.element)
+        mine.factors.shift[:] -= self.shard.tables.log_normalizer
+        mine.set_multipliers()
+
+    def _retabulate(self, mine: AxisState, other: AxisState) -> bool:
+        """Lay out the data again if rates are beyond the tables; return whether they were."""
+        needed = needed_log2_rate(mine, other, self.shard)
+        if not np.any(needed > self.shard.tables.max_log2_rate):
+            return False
+        self.shard = self.source.lay_out(self.shard.value_model, needed)
+        return True
 
 
-def _shift_rows(rows: kernels.Factors, varying: Varying | None, problem: Problem) -> None:
-    if varying is None:
-        return
-    varying.set_shifts(rows, problem.element, users=True)
-    rows.shift[:] -= problem.local.slope
-    set_multipliers(rows)
-
-
-def _reach(rows: kernels.Factors, cols: kernels.Factors, problem: Problem) -> FloatArray:
-    """How far the weights must reach: some series over n was cut short."""
-    entry = np.arange(problem.n_observed)
-    side = problem.users
-    mine, other = side.owner(entry), side.entries.index
-    log_rate = np.log(np.maximum(pair_rates(rows.mean, cols.mean, mine, other), 1e-300))
-    log_rate += rows.shift[mine] + cols.shift[other]
-    log_rate += problem.tables.cross * rows.cross[mine] * cols.cross[other]
-    return problem.local.reach_for(log_rate, entry)
-
-
-def _at(rows: kernels.Factors, chosen: NDArray[np.int64]) -> kernels.Factors:
-    part = empty_factors(len(chosen), rows.a.shape[1])
-    for mine, all_rows in zip(part, rows, strict=True):
-        mine[:] = all_rows[chosen]
+def _select(mine: AxisState, rows: NDArray[np.int64]) -> AxisState:
+    part = empty_axis(mine.axis, len(rows), mine.n_components)
+    for own, all_rows in zip(part.factors, mine.factors, strict=True):
+        own[:] = all_rows[rows]
     return part
-
-
-def _side_at(side: Side, chosen: NDArray[np.int64]) -> Side:
-    entries, pattern = side.entries, side.pattern
-    entries = entries._replace(start=entries.start[chosen], stop=entries.stop[chosen])
-    pattern = pattern._replace(start=pattern.start[chosen], stop=pattern.stop[chosen])
-    return Side(entries, pattern, row_blocks(entries))
-
-
-def _even_start(
-    rows: kernels.Factors, problem: Problem, prior: kernels.Prior, col_sums: NDArray[np.float64]
-) -> None:
-    """Every component alike: the columns, which differ, break the symmetry."""
-    size = rows.a.shape[1]
-    rows.a[:] = (prior.shape + problem.users.degrees / size)[:, None]
-    level = col_sums if problem.train_on != "observed" else np.ones(size)
-    rows.mean[:] = rows.a / (1.0 + level)
-    rows.activity_b[:] = prior.activity_rate + rows.mean.sum(axis=1, dtype=np.float64)
-    kernels.scale_rows(rows)

@@ -1,68 +1,132 @@
-"""Exact block coordinate ascent: users, then items with the new users."""
+"""One half-step: the optimal posteriors of the rows of one axis, the other axis held fixed.
+
+A half-step consists of two halves that can also be run apart: ``accumulate`` takes the sums over
+the entries of each row, ``apply`` turns them into posteriors. With a single worker, and for
+users, whose entries are all on one worker, both run fused (``half_step``), which needs no array of
+statistics. The entries of an item are spread over the workers: each accumulates over its own
+users, the sums are added up, and every worker applies them to its block of items.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
 from hcpf.core import kernels
-from hcpf.core.kernels import Entries, Factors, Pattern, Prior
-from hcpf.core.layout import Problem, Side
-from hcpf.core.priors import Priors
-from hcpf.core.state import State, learn_theta, side_prior
+from hcpf.core.axis import Axis, AxisState
+from hcpf.core.collective import Collective, row_block
+from hcpf.core.kernels import Prior, TableArrays
+from hcpf.core.kernels.types import COUNT, CUT
+from hcpf.core.layout import Layout, row_blocks
 from hcpf.core.threads import share
 
 
-def cavi_step(state: State, problem: Problem, priors: Priors, *, fit_prior: bool = False) -> None:
-    """One pass over the data: both half-steps, each followed by its side's theta.
+class StepInfo(NamedTuple):
+    """What a half-step tells about its entries."""
 
-    ``fit_prior`` also estimates the prior of theta anew.
-    """
-    size = state.users.a.shape[1]
-    state.user_sums, user_counts = half_step(
-        state.users, state.items, problem.users, problem,
-        side_prior(priors, size, users=True, scale=problem.weight), state.item_sums,
-    )  # fmt: skip
-    learn_theta(state, problem, users=True, fit_prior=fit_prior)
-    state.item_sums, item_counts = half_step(
-        state.items, state.users, problem.items, problem,
-        side_prior(priors, size, users=False, scale=problem.weight), state.user_sums,
-    )  # fmt: skip
-    learn_theta(state, problem, users=False, fit_prior=fit_prior)
-    state.sum_counts = float(item_counts[0])
-    state.cut_short = bool(user_counts[1] + item_counts[1] > 0)
+    sum_counts: float
+    """The sum of E[n]."""
+    n_truncated: float
+    """Entries whose sum over n met the end of the stored weights."""
+
+
+class Statistics(NamedTuple):
+    """Sums over the entries of each row; they add up over workers."""
+
+    totals: FloatArray
+    """E[n] phi_k, rows x K."""
+    listed_means: FloatArray
+    """Means of the other axis over the listed pairs, rows x K."""
+    counts: FloatArray
+    """The columns COUNT, CUT, CROSS_COUNT and VALUE_SUM of the kernels."""
+
+
+def update_axis(
+    mine: AxisState,
+    other: AxisState,
+    layout: Layout,
+    tables: TableArrays,
+    prior: Prior,
+    comm: Collective,
+) -> StepInfo:
+    """Make a half-step on every worker: of its own users, or of all items together."""
+    if comm.size == 1:
+        return half_step(mine, other, layout, tables, prior)
+    if mine.axis is Axis.USERS:
+        info = half_step(mine, other, layout, tables, prior)
+        mine.mean_sums = comm.sum(mine.mean_sums)
+    else:
+        info = _update_items(mine, other, layout, tables, prior, comm)
+    return StepInfo(*comm.sum(np.array(info)).tolist())
 
 
 def half_step(
-    rows: Factors,
-    cols: Factors,
-    side: Side,
-    problem: Problem,
-    prior: Prior,
-    col_sums: FloatArray,
-    *,
-    entries: Entries | None = None,
-    pattern: Pattern | None = None,
-    blocks: NDArray[np.int64] | None = None,
-) -> tuple[FloatArray, FloatArray]:
-    """Update the rows of one side; returns the sums of their means, and the counts.
-
-    The counts are the sum of E[n], and of entries whose series was cut short.
-
-    The one routine for users and for items: the rates' shared part is the other side's sums of
-    means when training on the full matrix, and nothing when training on observed entries only.
-    """
-    blocks = side.blocks if blocks is None else blocks
-    size = rows.a.shape[1]
-    base = np.zeros(size) if problem.train_on == "observed" else col_sums
-    column_sums = np.zeros((len(blocks) - 1, size))
-    counts = np.zeros((len(blocks) - 1, 2))
-    entries = side.entries if entries is None else entries
-    pattern = side.pattern if pattern is None else pattern
-    first, last = blocks[0], blocks[-1]
-    n_entries = int(np.sum(entries.stop[first:last] - entries.start[first:last]))
+    mine: AxisState, other: AxisState, layout: Layout, tables: TableArrays, prior: Prior
+) -> StepInfo:
+    """Update the rows of one axis, and their ``mean_sums``; ``accumulate`` and ``apply`` fused."""
+    blocks, size = layout.blocks, mine.n_components
+    column_sums, counts = np.zeros((len(blocks) - 1, size)), np.zeros((len(blocks) - 1, 2))
     share(
-        kernels.update_rows, len(blocks) - 1, entries, rows, cols, problem.tables, prior, base,
-        pattern, blocks, column_sums, counts,
-        work=2.0 * size * (n_entries + 4.0 * (last - first)),
+        kernels.update_rows, len(blocks) - 1, layout.entries, mine.factors, other.factors, tables,
+        prior, _shared_rates(other, layout), layout.listed, blocks, column_sums, counts,
+        work=2.0 * size * layout.work,
     )  # fmt: skip
-    return column_sums.sum(axis=0), counts.sum(axis=0)
+    mine.mean_sums = column_sums.sum(axis=0)
+    return StepInfo(*counts.sum(axis=0).tolist())
+
+
+def accumulate(
+    mine: AxisState, other: AxisState, layout: Layout, tables: TableArrays
+) -> Statistics:
+    """Return what the entries of each row add up to."""
+    shape, blocks = mine.factors.a.shape, layout.blocks
+    found = Statistics(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], 4)))
+    share(
+        kernels.accumulate_rows, len(blocks) - 1, layout.entries, mine.factors, other.factors,
+        tables, layout.listed, blocks, *found,
+        work=2.0 * shape[1] * layout.work,
+    )  # fmt: skip
+    return found
+
+
+def apply(
+    mine: AxisState, other: AxisState, layout: Layout, found: Statistics, prior: Prior, rows: slice
+) -> FloatArray:
+    """Set the posteriors of some rows from their statistics; return the sums of their means."""
+    blocks = row_blocks(layout.entries, rows.start, rows.stop)
+    column_sums = np.zeros((len(blocks) - 1, mine.n_components))
+    share(
+        kernels.apply_rows, len(blocks) - 1, rows.start, mine.factors, prior,
+        _shared_rates(other, layout), layout.listed.sign, *found, blocks, column_sums,
+        work=100.0 * found.totals.size,
+    )  # fmt: skip
+    return column_sums.sum(axis=0)
+
+
+def _shared_rates(other: AxisState, layout: Layout) -> FloatArray:
+    """Return the part of the rates that all rows share: nothing where only listed pairs train."""
+    return np.zeros(other.n_components) if layout.listed.sign > 0 else other.mean_sums
+
+
+def _update_items(
+    mine: AxisState,
+    other: AxisState,
+    layout: Layout,
+    tables: TableArrays,
+    prior: Prior,
+    comm: Collective,
+) -> StepInfo:
+    """Accumulate over the own users, update the own block of items, and exchange the blocks."""
+    local = accumulate(mine, other, layout, tables)
+    info = StepInfo(*local.counts.sum(axis=0)[[COUNT, CUT]].tolist())
+    rows = row_block(comm.rank, comm.size, mine.n_rows)
+    found = Statistics(*(comm.sum_rows(part) for part in local))
+    mine.mean_sums = comm.sum(apply(mine, other, layout, found, prior, rows))
+    factors = mine.factors
+    for array in (
+        factors.a, factors.mean, factors.activity_b,
+        factors.count, factors.cross_count, factors.value_sum,
+    ):  # fmt: skip
+        array[:] = comm.gather(array[rows])
+    kernels.scale_rows(factors)
+    return info

@@ -1,6 +1,13 @@
-"""The training data in the form the kernels read: rows, their transpose, blocks, patterns."""
+"""The entries of one worker as the kernels read them: by user, and by item.
 
-from dataclasses import dataclass, replace
+A ``Layout`` holds the entries of one axis in CSR form, with the coordinate that finds each entry's
+row of the count tables. The *listed pairs* are those whose means enter the rates one by one: the
+excluded pairs (subtracted from the sums over all rows), or, when training on observed entries only,
+the observed ones. A ``Shard`` is one worker's users along both axes together with what all workers
+share: tables, totals and the values.
+"""
+
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -9,133 +16,219 @@ from numpy.typing import NDArray
 
 from hcpf._types import Csr, FloatArray
 from hcpf.core import kernels
-from hcpf.core.count_tables import LocalStep, local_step
-from hcpf.core.kernels import Entries, Local, Pattern
+from hcpf.core.axis import Axis
+from hcpf.core.collective import LOCAL, Collective, sum_scalar
+from hcpf.core.count_tables import CountTables, tabulate_values
+from hcpf.core.kernels import Entries, ListedPairs
 from hcpf.core.threads import share
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
-from hcpf.elements.conjugate import Sharing
 
-BLOCKS = 128
+MAX_BLOCKS = 128
 """Fixed blocks of rows: the unit of parallel work, whatever the number of threads."""
 _WORK = 16
 """Multiply-adds that take as long as a value and the weight of its column."""
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """The entries seen from one side, with the pairs that enter its rates one by one."""
+class Layout:
+    """The entries of the rows of one axis, in memory or memory-mapped."""
 
     entries: Entries
-    pattern: Pattern
+    listed: ListedPairs
     blocks: NDArray[np.int64]
 
     @property
-    def size(self) -> int:
-        """Number of rows."""
+    def n_rows(self) -> int:
+        """The number of rows."""
         return len(self.entries.start)
 
     @property
     def degrees(self) -> NDArray[np.int64]:
-        """Number of entries in each row."""
+        """The number of entries of each row."""
         return self.entries.stop - self.entries.start
 
+    @property
+    def work(self) -> float:
+        """The size of a half-step over the blocks, in entries; a row counts as four."""
+        first, last = self.blocks[0], self.blocks[-1]
+        n_entries = int(np.sum(self.entries.stop[first:last] - self.entries.start[first:last]))
+        return n_entries + 4.0 * (last - first)
+
     def owner(self, entry: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The row of some entries, given by position."""
+        """Return the row of each of some entries, given by position."""
         rows = np.flatnonzero(self.degrees)
         rows = rows[np.argsort(self.entries.start[rows])]
         return rows[np.searchsorted(self.entries.start[rows], entry, side="right") - 1]
 
+    def window(self, first: int, last: int) -> "Layout":
+        """Return the same layout, of which a half-step does the rows ``first`` to ``last``."""
+        return Layout(self.entries, self.listed, row_blocks(self.entries, first, last))
+
+    def select(self, rows: NDArray[np.int64]) -> "Layout":
+        """Return the layout of some of the rows."""
+        entries = self.entries._replace(
+            start=self.entries.start[rows], stop=self.entries.stop[rows]
+        )
+        listed = self.listed._replace(start=self.listed.start[rows], stop=self.listed.stop[rows])
+        return Layout(entries, listed, row_blocks(entries))
+
 
 @dataclass(frozen=True, eq=False)
-class Values:
-    """The values themselves, for elements that vary; rates are read from coordinates instead."""
+class UserOrder:
+    """How the users of a shard are ordered in its layout, and where they stand among all users."""
+
+    order: NDArray[np.int64] | None
+    """Row r of the layout is user ``order[r]`` of the shard; None keeps them as they are."""
+    position: NDArray[np.int64]
+    """The place of each row among all workers' users in their common order, ascending."""
+    n_users: int
+    """The number of users of all workers."""
+
+    @classmethod
+    def of(
+        cls, numbers: NDArray[np.int64], n_users: int, permutation: NDArray[np.int64] | None
+    ) -> "UserOrder":
+        """Order users, given by their numbers among all, by a permutation of all of them."""
+        if permutation is None:
+            return cls(None, numbers, n_users)
+        position = np.argsort(permutation)[numbers]
+        order = np.argsort(position)
+        return cls(order, position[order], n_users)
+
+    def rows_of_users(self) -> NDArray[np.int64]:
+        """Return the row of the layout of each user of the shard."""
+        return np.arange(len(self.position)) if self.order is None else np.argsort(self.order)
+
+
+@dataclass(frozen=True, eq=False)
+class ShardData:
+    """The users of one worker: their entries, and their pairs that are excluded."""
 
     matrix: Csr
-    order: NDArray[np.int64] | None
+    excluded: Csr | None
+    numbers: NDArray[np.int64]
+    """Their numbers among the users of all workers, ascending."""
+    n_users: int
+    """The number of users of all workers."""
 
-    def by_user(self, weight: FloatArray | None = None) -> FloatArray:
-        """Sum of each user's values, each times the weight of its item; rows of the problem."""
-        return self._by_user if weight is None else self._weigh(weight)
+    @classmethod
+    def whole(cls, matrix: Csr, excluded: Csr | None = None) -> "ShardData":
+        """Return the shard of a single worker."""
+        n_users = matrix.shape[0]
+        return cls(matrix, excluded, np.arange(n_users), n_users)
 
-    def by_item(self) -> FloatArray:
-        """Sum of each item's values."""
-        return self._by_item
+
+class Values:
+    """The values themselves, for row-specific means; rates are read from coordinates instead."""
+
+    def __init__(self, matrix: Csr, order: NDArray[np.int64] | None, comm: Collective) -> None:
+        self._matrix, self._order, self._comm = matrix, order, comm
+
+    def at(self, entry: NDArray[np.int64]) -> FloatArray:
+        """Return the values of some entries, given by position."""
+        return self._matrix.data[entry]
+
+    def sums(self, axis: Axis) -> FloatArray:
+        """Return the sum of each row's values."""
+        return self._by_user if axis is Axis.USERS else self._by_item
+
+    def weighted_by_item(self, weight: FloatArray) -> FloatArray:
+        """Return the sum of each user's values, each times the weight of its item."""
+        start, stop = self._ends
+        out, work = np.empty(len(start)), _WORK * self._matrix.nnz
+        share(kernels.weigh_values, len(out), start, stop, *self._arrays, weight, out, work=work)
+        return out
+
+    def degrees(self, axis: Axis) -> NDArray[Any]:
+        """Return the number of entries of each row."""
+        start, stop = self._ends
+        return stop - start if axis is Axis.USERS else self._item_degrees
 
     @cached_property
     def unit(self) -> float:
-        """What values are measured in where they are kept as float32: 1 if these are."""
-        data = self.matrix.data
+        """What values are measured in where they are kept as float32: 1 if they are float32."""
+        data = self._matrix.data
         size = 0.0 if data.dtype == np.float32 else float(np.max(np.abs(data), initial=0.0))
+        size = float(self._comm.max(np.array([size]))[0])
         return float(2.0 ** np.floor(np.log2(size))) if size > 0 else 1.0
 
     def in_units(self) -> NDArray[np.float32]:
-        """The values as the kernels weigh them for theta; no copy where these are float32."""
+        """Return the values as the kernels weigh them for theta; float32 is not copied."""
         data: NDArray[Any] = self._arrays[1]
-        return data if data.dtype == np.float32 else (data / self.unit).astype(np.float32)
-
-    def count(self, users: bool) -> NDArray[np.int64]:
-        """The number of entries of each user (a row of the problem), or of each item."""
-        start, stop = self._ends
-        return stop - start if users else self._item_count
+        unit = self.unit
+        return data if data.dtype == np.float32 else (data / unit).astype(np.float32)
 
     def sum_of_products(self, users: FloatArray, items: FloatArray) -> float:
-        """Sum over the entries of a number of the user (a row of the problem) times the item's."""
+        """Return the sum over all entries of a number of the user times one of the item."""
         start, stop = self._ends
         sums, blocks = np.zeros(1), np.array([0, len(start)])
         index, rows, columns = self._arrays[0], users[:, None], items[:, None]
-        kernels.pattern_rate(0, 1, start, stop, index, rows, columns, blocks, sums)
-        return float(sums[0])
+        kernels.listed_rates(0, 1, start, stop, index, rows, columns, blocks, sums)
+        return sum_scalar(self._comm, float(sums[0]))
 
     @cached_property
-    def _item_count(self) -> NDArray[np.int64]:
-        return np.bincount(self._arrays[0], minlength=self.matrix.shape[1])
+    def _item_degrees(self) -> NDArray[Any]:
+        return self._comm.sum(np.bincount(self._arrays[0], minlength=self._matrix.shape[1]))
 
     @cached_property
     def _by_user(self) -> FloatArray:
-        return self._weigh(np.ones(self.matrix.shape[1]))
+        return self.weighted_by_item(np.ones(self._matrix.shape[1]))
 
     @cached_property
     def _by_item(self) -> FloatArray:
         index, data = self._arrays
-        total: Any = np.bincount(index, weights=data, minlength=self.matrix.shape[1])
-        return total
+        total: Any = np.bincount(index, weights=data, minlength=self._matrix.shape[1])
+        return self._comm.sum(total)
 
     @cached_property
     def _ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the entries of each row of the problem begin and end."""
-        pointer = self.matrix.indptr.astype(np.int64)
+        """Where the entries of each row of the layout begin and end."""
+        pointer = self._matrix.indptr.astype(np.int64)
         start, stop = pointer[:-1], pointer[1:]
-        return (start, stop) if self.order is None else (start[self.order], stop[self.order])
-
-    def _weigh(self, weight: FloatArray) -> FloatArray:
-        start, stop = self._ends
-        out, work = np.empty(len(start)), _WORK * self.matrix.nnz
-        share(kernels.weigh_values, len(out), start, stop, *self._arrays, weight, out, work=work)
-        return out
+        return (start, stop) if self._order is None else (start[self._order], stop[self._order])
 
     @cached_property
     def _arrays(self) -> tuple[NDArray[np.int32], FloatArray]:
         """Columns and values as the kernels want them."""
-        index = np.require(self.matrix.indices, np.int32, ["C", "W"])
-        return index, np.require(self.matrix.data, None, ["C", "W"])
+        index = np.require(self._matrix.indices, np.int32, ["C", "W"])
+        return index, np.require(self._matrix.data, None, ["C", "W"])
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sizes over all workers."""
+
+    n_users: int
+    n_items: int
+    n_entries: int
+    n_excluded: int
+    sum_of_values: float
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether most pairs that are not excluded are observed."""
+        return mostly_observed(self.n_entries, (self.n_users, self.n_items), self.n_excluded)
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """Everything a solver needs to know about the data; arrays are never changed."""
+class Shard:
+    """One worker's users along both axes, with what all workers share; nothing here changes."""
 
-    users: Side
-    items: Side
-    local: LocalStep
+    users: Layout
+    items: Layout
+    tables: CountTables
     value_model: ValueModel
-    n_observed: int
-    sum_of_values: float
+    """With the element that the tables were made for."""
+    totals: Totals
     values: Values
-    weight: float = 1.0
-    """How often the data count: the power of the likelihood, 1 for the posterior itself."""
-    order: NDArray[np.int64] | None = None
-    """Row r of the problem is user order[r] of the data; None where nothing was reordered."""
+    order: UserOrder
+    tempering: float
+    """The power of the likelihood; 1 for the ordinary posterior."""
+
+    def layout(self, axis: Axis) -> Layout:
+        """Return the layout of one axis."""
+        return self.users if axis is Axis.USERS else self.items
 
     @property
     def element(self) -> Element:
@@ -143,82 +236,84 @@ class Problem:
         return self.value_model.element
 
     @property
-    def train_on(self) -> str:
-        """Which pairs train: "full" or "observed"."""
-        return self.value_model.train_on
+    def trains_on_missing(self) -> bool:
+        """Whether missing pairs are data."""
+        return self.value_model.train_on == "full"
 
     @property
     def is_dense(self) -> bool:
         """Whether most pairs that take part are observed; never where only observed ones do."""
-        excluded = len(self.users.pattern.index) if self.users.pattern.sign < 0 else 0
-        shape = self.users.size, self.items.size
-        return self.train_on != "observed" and mostly_observed(self.n_observed, shape, excluded)
-
-    @property
-    def tables(self) -> Local:
-        """The kernels' tables of the local step."""
-        return self.local.local
+        return self.trains_on_missing and self.totals.is_dense
 
 
 def mostly_observed(n_observed: int, shape: tuple[int, int], n_excluded: int) -> bool:
-    """Whether more than half of the pairs that are not excluded are observed."""
+    """Return whether more than half of the pairs that are not excluded are observed."""
     return n_observed > 0.5 * (float(shape[0]) * shape[1] - n_excluded)
 
 
-def make_problem(
-    matrix: Csr,
-    value_model: ValueModel,
-    *,
-    exclude: Csr | None = None,
-    order: NDArray[np.int64] | None = None,
-    n_truncation: int | None = None,
-    reach: FloatArray | None = None,
-    weight: float = 1.0,
-) -> Problem:
-    """Lay out a canonical CSR matrix for training; ``exclude`` holds pairs to leave out."""
-    step = local_step(value_model, matrix.data, n_truncation, reach)
-    values, sharing = Values(matrix, order), sharing_of(value_model)
-    weighed = values.in_units() if sharing is not None and sharing.weighs else None
-    users = _entries(matrix, step.coordinate, order, weighed)
-    items = _transposed(users, matrix.shape[1])
-    if value_model.train_on == "observed":
-        patterns = _pattern(users, 1.0), _pattern(items, 1.0)
-    elif exclude is not None and exclude.nnz:
-        excluded = _entries(exclude, np.zeros(exclude.nnz, np.float32), order)
-        patterns = _pattern(excluded, -1.0), _pattern(_transposed(excluded, matrix.shape[1]), -1.0)
-    else:
-        patterns = _no_pattern(matrix.shape[0]), _no_pattern(matrix.shape[1])
-    sign = 0.0 if sharing is None else sharing.sign
-    # In a hurdle model theta has no part in the rates.
-    cross = 0.0 if value_model.hurdle else -float(value_model.element.kappa) * sign
-    once = value_model.hurdle and sign != 0.0
-    step = replace(step, local=step.local._replace(cross=cross, crosses_once=once))
-    return Problem(
-        users=Side(users, patterns[0], row_blocks(users)),
-        items=Side(items, patterns[1], row_blocks(items)),
-        local=step,
-        value_model=value_model,
-        n_observed=matrix.nnz,
-        sum_of_values=float(matrix.data.sum(dtype=np.float64)),
-        values=values,
-        weight=weight,
-        order=order,
-    )
+@dataclass(frozen=True, eq=False)
+class ShardSource:
+    """All that a shard is laid out from but for the value model, which training changes."""
 
+    data: ShardData
+    order: UserOrder
+    comm: Collective = LOCAL
+    n_truncation: int | None = None
+    tempering: float = 1.0
 
-def sharing_of(value_model: ValueModel) -> Sharing | None:
-    """Return how users and items share theta; None where not both have one."""
-    conjugate = value_model.element.conjugate
-    return conjugate.sharing if value_model.is_crossed and conjugate is not None else None
+    def lay_out(self, value_model: ValueModel, max_log2_rate: FloatArray | None = None) -> Shard:
+        """Lay out the data for a value model, with tables that serve rates up to a largest."""
+        matrix, order, totals = self.data.matrix, self.order.order, self._totals
+        tables, coordinate = tabulate_values(
+            value_model, matrix.data, self.comm, self.n_truncation, max_log2_rate
+        )
+        values = Values(matrix, order, self.comm)
+        sharing = value_model.sharing
+        weighed = values.in_units() if sharing is not None and sharing.weighs else None
+        users = _entries(matrix, coordinate, order, weighed)
+        items = _transposed(users, totals.n_items)
+        listed = self._listed(value_model, users, items)
+        return Shard(
+            users=Layout(users, listed[0], row_blocks(users)),
+            items=Layout(items, listed[1], row_blocks(items)),
+            tables=tables,
+            value_model=value_model,
+            totals=totals,
+            values=values,
+            order=self.order,
+            tempering=self.tempering,
+        )
+
+    @cached_property
+    def _totals(self) -> Totals:
+        matrix, excluded = self.data.matrix, self.data.excluded
+        n_excluded = 0 if excluded is None else excluded.nnz
+        total = float(matrix.data.sum(dtype=np.float64))
+        sums = self.comm.sum(np.array([matrix.nnz, n_excluded, total], dtype=np.float64))
+        return Totals(
+            self.data.n_users, matrix.shape[1], int(sums[0]), int(sums[1]), float(sums[2])
+        )
+
+    def _listed(
+        self, value_model: ValueModel, users: Entries, items: Entries
+    ) -> tuple[ListedPairs, ListedPairs]:
+        """Return the pairs whose means enter the rates one by one, along both axes."""
+        shape, excluded = self.data.matrix.shape, self.data.excluded
+        if value_model.train_on == "observed":
+            return _listed(users, 1.0), _listed(items, 1.0)
+        if self._totals.n_excluded and excluded is not None:
+            rows = _entries(excluded, np.zeros(excluded.nnz, np.float32), self.order.order)
+            return _listed(rows, -1.0), _listed(_transposed(rows, shape[1]), -1.0)
+        return _none_listed(shape[0]), _none_listed(shape[1])
 
 
 def row_blocks(entries: Entries, first: int = 0, last: int | None = None) -> NDArray[np.int64]:
-    """Boundaries of at most BLOCKS blocks of rows with about the same work in each."""
+    """Return boundaries of at most ``MAX_BLOCKS`` blocks of rows of about the same work."""
     last = len(entries.start) if last is None else last
     work = np.cumsum(entries.stop[first:last] - entries.start[first:last] + 4)
     if last <= first:
         return np.array([first, first], dtype=np.int64)
-    cuts = np.searchsorted(work, np.linspace(0, work[-1], BLOCKS + 1)[1:-1], side="right")
+    cuts = np.searchsorted(work, np.linspace(0, work[-1], MAX_BLOCKS + 1)[1:-1], side="right")
     return np.unique(np.concatenate([[first], first + cuts, [last]])).astype(np.int64)
 
 
@@ -248,10 +343,10 @@ def _transposed(rows: Entries, n_columns: int) -> Entries:
     return columns
 
 
-def _pattern(entries: Entries, sign: float) -> Pattern:
-    return Pattern(entries.start, entries.stop, entries.index, sign)
+def _listed(entries: Entries, sign: float) -> ListedPairs:
+    return ListedPairs(entries.start, entries.stop, entries.index, sign)
 
 
-def _no_pattern(rows: int) -> Pattern:
-    nothing = np.zeros(rows, dtype=np.int64)
-    return Pattern(nothing, nothing, np.zeros(0, dtype=np.int32), 0.0)
+def _none_listed(n_rows: int) -> ListedPairs:
+    nothing = np.zeros(n_rows, dtype=np.int64)
+    return ListedPairs(nothing, nothing, np.zeros(0, dtype=np.int32), 0.0)

@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 from hcpf._types import FloatArray
-from hcpf.core.axis import Axis
+from hcpf.core.axis import Axis, AxisState
+from hcpf.core.kernels import Prior
+from hcpf.core.priors import Priors
 from hcpf.core.theta import ThetaPosterior
 
 
@@ -90,3 +92,32 @@ class Posterior:
     def n_components(self) -> int:
         """K, the number of components."""
         return self.users.shape_.shape[1]
+
+
+def axis_prior(
+    priors: Priors, axis: Axis, n_components: int, step: float = 1.0, scale: float = 1.0
+) -> Prior:
+    """Return the kernels' constants of one axis.
+
+    ``step`` is 1 for coordinate ascent, otherwise the step of the natural gradient; ``scale`` is
+    how many times the entries count.
+    """
+    shape, activity_shape, activity_mean = priors.axis(axis)
+    return Prior(
+        shape, activity_shape + n_components * shape, activity_shape / activity_mean, step, scale
+    )
+
+
+def posterior_of(
+    mine: AxisState, prior: Prior, rows: NDArray[np.int64] | None = None
+) -> FactorPosterior:
+    """Return the posterior of one axis: all rows as they are, or some rows in their order."""
+    chosen = slice(None) if rows is None else rows
+    activity_b = mine.factors.activity_b[chosen]
+    return FactorPosterior(
+        shape_=mine.factors.a[chosen],
+        mean_=mine.factors.mean[chosen],
+        activity_a=np.full(activity_b.shape, prior.activity_a),
+        activity_b=activity_b,
+        theta=None if mine.theta is None else mine.theta.at(chosen),
+    )

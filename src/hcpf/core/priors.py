@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 
 from hcpf._checks import number, whole
+from hcpf.core.axis import Axis
 from hcpf.elements.domains import Domain
 from hcpf.errors import ParameterError
 
@@ -52,6 +53,12 @@ class Priors:
             if not isinstance(value, float):
                 raise ParameterError(f"Priors: {field.name} must be a single number.")
             object.__setattr__(self, field.name, value)
+
+    def axis(self, axis: Axis) -> tuple[float, float, float]:
+        """Return the shape of the factors, and shape and mean of the activities, of one axis."""
+        if axis is Axis.USERS:
+            return self.user_shape, self.user_activity_shape, self.user_activity_mean
+        return self.item_shape, self.item_activity_shape, self.item_activity_mean
 
     @classmethod
     def paper(cls, density: float, n_components: int) -> Self:

@@ -1,8 +1,11 @@
-r"""Elements whose theta varies by user, by item or by both: the extra block of the bound.
+r"""Partial pooling: a mean per user, per item or both, as an extra block of the ELBO.
 
-The local step sees theta only through its expectations: :math:`-\kappa E[\Psi(\theta)]` shifts the
-log rate, and :math:`y E[\theta]` is a constant. Where both sides vary, :math:`\Psi` of a pair has a
-part of each side's own and one proportional to the product of their ``cross``.
+Each row j of a pooled axis has a natural parameter :math:`\theta_j` with the conjugate posterior
+:math:`q(\theta_j) \propto \exp(\chi_j\theta - \nu_j\Psi(\theta))`, whose prior
+:math:`(\chi_0, \nu_0)` ties the rows together. The local step sees theta only through its
+expectations: :math:`-\kappa E[\Psi(\theta)]` shifts the log rate, and :math:`y E[\theta]` is a
+constant. Where both axes are pooled, :math:`\Psi` of a pair has a part of each axis and one
+proportional to the product of their ``cross``.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,31 +17,29 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from hcpf._types import FloatArray
-from hcpf.core.axis import Axis
-from hcpf.core.kernels import Factors
-from hcpf.core.layout import Problem, Values
+from hcpf.core.axis import Axis, AxisState
+from hcpf.core.collective import LOCAL, Collective, sum_scalar
+from hcpf.core.layout import Shard, Values
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
 from hcpf.elements.conjugate import Conjugate, Part, Sharing, Theta
 from hcpf.elements.integrated import Integrated
 
-PRIOR_AT = frozenset({0, 1, 2, 4, 7, 12, 20, 33, 54, 88})
-"""Passes in which the prior of theta is estimated anew."""
+PRIOR_PASSES = frozenset({0, 1, 2, 4, 7, 12, 20, 33, 54, 88})
+"""Passes in which the prior of theta is estimated again."""
 
-_FIRST_STRENGTH = 10.0  # elements that the prior counts as, before the data say
-_MOST_ELEMENTS = 30.0  # that an entry counts as at the start
-
-
-_LOOKED_AT = 4096
-"""Rows that a new prior is found on; whether it is better is then asked of all."""
+_START_STRENGTH = 10.0  # elements that the prior counts as, before the data say
+_MAX_START_COUNT = 30.0  # elements that an entry counts as at the start
+_MAX_PRIOR_ROWS = 4096
+"""Rows that a new prior is estimated from; whether it is better is then checked on all."""
 _LOG_STRENGTH = (-12.0, 6.0)
-"""Bounds of the prior's nu0, relative to what a usual row observes: nu has the unit of kappa. From
-the upper one, where rows are all but alike, the search still finds its way back."""
+"""Bounds of log nu0 relative to the median nu of the rows, which has the unit of kappa. At the
+upper one, where rows are all but alike, the gradient still leads back."""
 _DIFFERENCE = 1e-4
-"""Of log nu0 and of the centre, for gradients: that of two large logs of Gamma has few digits."""
+"""Step of numerical gradients: a difference of two large logs of Gamma has few digits."""
 _LOG_GROWTH = 3.0
-"""By which log nu0 may grow at a time. A prior so strong that the rows hardly differ, before
-the factors had a chance to follow them, would stay: q(n) then explains all that differs."""
+"""Growth of log nu0 at a time. A prior so strong that the rows hardly differ, before the factors
+could follow them, would stay: q(n) then explains all differences."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,24 +92,33 @@ class ThetaPosterior:
         return float(np.sum(inner - conjugate.log_normaliser(self.chi, self.nu) + prior))
 
     def with_best_prior(
-        self, conjugate: Conjugate, chi: FloatArray, nu: FloatArray, *, centred: bool
+        self,
+        conjugate: Conjugate,
+        chi: FloatArray,
+        nu: FloatArray,
+        *,
+        centered: bool,
+        comm: Collective = LOCAL,
     ) -> "ThetaPosterior":
-        r"""The prior under which rows that observed ``chi`` and ``nu`` are likeliest.
+        r"""Return the rows with the prior under which what they observed is most likely.
 
-        With q(n) given, theta integrates out: the evidence of a row is
-        :math:`\log Z(\chi_0 + \chi, \nu_0 + \nu) - \log Z(\chi_0, \nu_0)`. ``centred`` keeps
-        chi0 / nu0, the centre, where it is.
+        With q(n) given, theta integrates out: the evidence of a row that observed ``chi`` and
+        ``nu`` is :math:`\log Z(\chi_0 + \chi, \nu_0 + \nu) - \log Z(\chi_0, \nu_0)`.
+        ``centered`` keeps chi0 / nu0, the center, where it is. ``comm`` joins the rows of several
+        workers.
         """
-        seen = np.flatnonzero(nu > 0)
-        if not seen.size:
+        seen = nu > 0
+        chi, nu = comm.gather(chi[seen]), comm.gather(nu[seen])
+        if not nu.size:
             return self
-        some = seen[np.linspace(0, seen.size - 1, min(seen.size, _LOOKED_AT)).astype(np.int64)]
+        some = np.linspace(0, nu.size - 1, min(nu.size, _MAX_PRIOR_ROWS)).astype(np.int64)
         if not conjugate.exact:
-            # Laplace's normaliser is no judge of the centre: that is where all the values are.
-            centred, centre = True, float(chi[seen].sum() / nu[seen].sum())
-            self = replace(self, chi0=centre * self.nu0)
-        usual = float(np.median(nu[seen]))
-        space = _Space(conjugate, self.chi0 / self.nu0, self.nu0, usual, centred)
+            # Laplace's normalizer does not tell where the center is: that of all the values.
+            centered, center = True, float(chi.sum() / nu.sum())
+            self = replace(self, chi0=center * self.nu0)
+        space = _PriorSpace(
+            conjugate, self.chi0 / self.nu0, self.nu0, float(np.median(nu)), centered
+        )
         start = space.point(self.chi0, self.nu0)
 
         def loss(point: FloatArray) -> float:
@@ -116,13 +126,13 @@ class ThetaPosterior:
 
         highest = min(_LOG_STRENGTH[1], float(start[0]) + _LOG_GROWTH)
         bounds = [(_LOG_STRENGTH[0], highest)]
-        bounds += [(start[-1] - 5.0, start[-1] + 5.0)] * (not centred)
+        bounds += [(start[-1] - 5.0, start[-1] + 5.0)] * (not centered)
         found: Any = optimize.minimize(
             loss, start, method="L-BFGS-B", bounds=bounds, options={"eps": _DIFFERENCE}
         )
         prior = space.prior(np.asarray(found.x))
-        now = _evidence(conjugate, self.chi0, self.nu0, chi[seen], nu[seen])
-        if not _evidence(conjugate, *prior, chi[seen], nu[seen]) > now:
+        now = _evidence(conjugate, self.chi0, self.nu0, chi, nu)
+        if not _evidence(conjugate, *prior, chi, nu) > now:
             return self
         return replace(self, chi0=prior[0], nu0=prior[1])
 
@@ -136,31 +146,31 @@ def _evidence(
     return total if np.isfinite(total) else -1e300
 
 
-class _Space:
-    """The prior as free numbers: log strength, and the centre moved to the whole line."""
+class _PriorSpace:
+    """The prior as unbounded numbers: log strength and, unless it is fixed, the center."""
 
     def __init__(
-        self, conjugate: Conjugate, centre: float, nu0: float, usual: float, centred: bool
+        self, conjugate: Conjugate, center: float, nu0: float, typical_nu: float, centered: bool
     ) -> None:
-        self._centre, self._usual, self._centred = centre, usual, centred
-        self._to, self._back = _unbounded(conjugate, centre, nu0)
+        self._center, self._typical_nu, self._centered = center, typical_nu, centered
+        self._to, self._back = _unbounded(conjugate, center, nu0)
 
     def point(self, chi0: float, nu0: float) -> FloatArray:
-        strength = float(np.clip(np.log(nu0 / self._usual), *_LOG_STRENGTH))
-        return np.array([strength] if self._centred else [strength, self._to(chi0 / nu0)])
+        strength = float(np.clip(np.log(nu0 / self._typical_nu), *_LOG_STRENGTH))
+        return np.array([strength] if self._centered else [strength, self._to(chi0 / nu0)])
 
     def prior(self, point: FloatArray) -> tuple[float, float]:
-        nu0 = self._usual * float(np.exp(point[0]))
-        centre = self._centre if self._centred else self._back(float(point[1]))
-        return centre * nu0, nu0
+        nu0 = self._typical_nu * float(np.exp(point[0]))
+        center = self._center if self._centered else self._back(float(point[1]))
+        return center * nu0, nu0
 
 
 def _unbounded(
-    conjugate: Conjugate, centre: float, nu0: float
+    conjugate: Conjugate, center: float, nu0: float
 ) -> tuple[Callable[[float], float], Callable[[float], float]]:
     low, high = conjugate.lowest, conjugate.highest
     if np.isinf(low):
-        unit = max(abs(centre), nu0**-0.5)  # the normal's own spread: its centre may be 0
+        unit = max(abs(center), nu0**-0.5)  # the normal's own spread: its center may be 0
         return (lambda c: c / unit), (lambda t: t * unit)
     if np.isinf(high):
         least = max(1e-12 * low, 1e-300)
@@ -168,43 +178,36 @@ def _unbounded(
     return (lambda c: float(special.logit(c))), (lambda t: float(special.expit(t)))
 
 
-@dataclass(eq=False)
-class Varying:
-    """Theta of the users, of the items, or of both."""
+@dataclass(frozen=True, eq=False)
+class Pooling:
+    """How the theta of users and items enters the rates and the ELBO; the same for a whole fit."""
 
     conjugate: Conjugate
-    users: ThetaPosterior | None
-    items: ThetaPosterior | None
-    hurdle: bool = False
+    sharing: Sharing | None
+    """How the axes share theta; None where only one has it."""
+    hurdle: bool
 
-    @property
-    def sharing(self) -> Sharing | None:
-        """How the sides share theta; None where only one has it."""
-        both = self.users is not None and self.items is not None
-        return self.conjugate.sharing if both else None
+    @classmethod
+    def of(cls, value_model: ValueModel) -> "Pooling | None":
+        """Return the pooling of a value model; None for a shared mean."""
+        conjugate = value_model.element.conjugate
+        if value_model.vary_by is None or conjugate is None:
+            return None
+        return cls(conjugate, value_model.sharing, value_model.hurdle)
 
-    def side(self, users: bool) -> ThetaPosterior | None:
-        """Theta of one side."""
-        return self.users if users else self.items
+    def part(self, chi: FloatArray, nu: FloatArray) -> Part:
+        """Return what rows contribute to Psi of their pairs; all of it where one axis has theta."""
+        if self.sharing is None:
+            return Part(self.conjugate.moments(chi, nu)[1])
+        return self.sharing.part(chi, nu)
 
-    def put(self, users: bool, groups: ThetaPosterior) -> None:
-        """Replace one side."""
-        if users:
-            self.users = groups
-        else:
-            self.items = groups
-
-    # -- what the kernels see -----------------------------------------------------------------
-
-    def set_shifts(
-        self, factors: Factors, element: Element, users: bool, rows: slice = slice(None)
-    ) -> None:
-        """Set shift, cross and weight of one side's rows; the tables' slope is not taken off."""
-        groups = self.side(users)
+    def set_row_terms(self, mine: AxisState, element: Element, rows: slice = slice(None)) -> None:
+        """Set shift, cross and weight of some rows; the tables' normalizer is not subtracted."""
+        factors, theta = mine.factors, mine.theta
         factors.shift[rows] = 0.0
-        if groups is None:
+        if theta is None:
             return
-        part = _part(self.conjugate, self.sharing, groups.chi[rows], groups.nu[rows])
+        part = self.part(theta.chi[rows], theta.nu[rows])
         if not self.hurdle:
             factors.shift[rows] = -float(element.kappa) * part.psi
         if part.cross is not None:
@@ -212,113 +215,114 @@ class Varying:
         if part.weight is not None:
             factors.weight[rows] = part.weight
 
-    # -- learning -----------------------------------------------------------------------------
-
-    def learn(
+    def update(
         self,
-        factors: Factors,
+        mine: AxisState,
         values: Values,
         element: Element,
-        users: bool,
         *,
         rows: slice = slice(None),
         fit_prior: bool = False,
+        comm: Collective = LOCAL,
     ) -> None:
-        """The optimal posterior of one side's theta, given the counts of its last half-step."""
-        groups = self.side(users)
-        if groups is None:
+        """Set the theta posterior of some rows from the counts of their last half-step."""
+        theta = mine.theta
+        if theta is None:
             return
-        chi, nu = self._observed(factors, values, element, users, rows)
+        chi, nu = self._observed(mine, values, element, rows)
         if fit_prior:
-            centred = self.sharing is not None and not users
-            groups = groups.with_best_prior(self.conjugate, chi, nu, centred=centred)
-        self.put(users, groups.observing(chi, nu, rows))
+            # Where both axes have theta, a free center of the items would not be identified.
+            centered = self.sharing is not None and mine.axis is Axis.ITEMS
+            all_rows = comm if mine.axis is Axis.USERS else LOCAL
+            theta = theta.with_best_prior(self.conjugate, chi, nu, centered=centered, comm=all_rows)
+        mine.theta = theta.observing(chi, nu, rows)
 
     def _observed(
-        self, factors: Factors, values: Values, element: Element, users: bool, rows: slice
+        self, mine: AxisState, values: Values, element: Element, rows: slice
     ) -> tuple[FloatArray, FloatArray]:
-        """What the entries of some rows add to chi and nu."""
-        sharing, kappa = self.sharing, float(element.kappa)
+        """Return what the entries of some rows add to chi and nu."""
+        factors, sharing, kappa = mine.factors, self.sharing, float(element.kappa)
         if sharing is not None and sharing.weighs:
             total = values.unit * factors.value_sum[rows]
         else:
-            total = (values.by_user() if users else values.by_item())[rows]
+            total = values.sums(mine.axis)[rows]
         if sharing is not None and sharing.sign:
             crossed = kappa * factors.cross_count[rows]
             if not sharing.additive:
                 return total, crossed
             total = total - crossed
-        count = values.count(users) if self.hurdle else factors.count
+        count = values.degrees(mine.axis) if self.hurdle else factors.count
         return total, kappa * np.asarray(count[rows], dtype=np.float64)
 
-    def rescale(self, ratio: float) -> None:
+    def rescale(self, users: AxisState, items: AxisState, ratio: float) -> None:
         """Follow a kappa that was multiplied by ``ratio``, all means staying as they are."""
-        sharing = self.sharing
-        for users in (True, False):
-            groups = self.side(users)
-            if groups is None:
-                continue
-            if users or sharing is None or sharing.additive:
-                self.put(users, groups.scaled(1.0, ratio))
-            else:
-                both = ratio**sharing.power
-                self.put(users, groups.scaled(both, both))
+        users.theta, items.theta = self.rescaled(users.theta, items.theta, ratio)
 
-    # -- the bound, and what is predicted -----------------------------------------------------
+    def rescaled(
+        self, users: "ThetaPosterior | None", items: "ThetaPosterior | None", ratio: float
+    ) -> "tuple[ThetaPosterior | None, ThetaPosterior | None]":
+        """Return the same means in terms of a kappa multiplied by ``ratio``."""
+        if users is not None:
+            users = users.scaled(1.0, ratio)
+        if items is not None:
+            chi = 1.0
+            if self.sharing is not None and not self.sharing.additive:
+                chi = ratio = ratio**self.sharing.power
+            items = items.scaled(chi, ratio)
+        return users, items
 
-    def bound(self, values: Values, element: Element) -> float:
-        """Sum of y E[theta] over the entries, less the divergence of theta from its prior.
+    def elbo(
+        self,
+        users: AxisState,
+        items: AxisState,
+        values: Values,
+        element: Element,
+        comm: Collective = LOCAL,
+    ) -> float:
+        """Return the sum of y E[theta] over all entries, less the divergence from the prior.
 
-        Less kappa E[Psi(theta)], too, where that is no matter of n.
+        In a hurdle model less kappa E[Psi(theta)], too, which has no part in the rates there.
         """
-        total = -float(element.kappa) * self._sum_of_psi(values) if self.hurdle else 0.0
-        weight = None
-        if self.items is not None:
-            weight = _part(self.conjugate, self.sharing, self.items.chi, self.items.nu).weight
-        if self.users is not None:
-            theta = self.conjugate.moments(self.users.chi, self.users.nu)[0]
-            total += float(theta @ values.by_user(weight))
-            total -= self.users.divergence(self.conjugate)
-        if self.items is not None:
+        total, weight = 0.0, None
+        if self.hurdle:
+            total -= float(element.kappa) * self._sum_of_psi(users, items, values, comm)
+        if items.theta is not None:
+            weight = self.part(items.theta.chi, items.theta.nu).weight
+        if users.theta is not None:
+            theta = self.conjugate.moments(users.theta.chi, users.theta.nu)[0]
+            sums = values.sums(Axis.USERS) if weight is None else values.weighted_by_item(weight)
+            total += sum_scalar(comm, float(theta @ sums))
+            total -= sum_scalar(comm, users.theta.divergence(self.conjugate))
+        if items.theta is not None:
             if weight is None:
-                theta = self.conjugate.moments(self.items.chi, self.items.nu)[0]
-                total += float(theta @ values.by_item())
-            total -= self.items.divergence(self.conjugate)
+                theta = self.conjugate.moments(items.theta.chi, items.theta.nu)[0]
+                total += float(theta @ values.sums(Axis.ITEMS))
+            total -= items.theta.divergence(self.conjugate)
         return total
 
-    def _sum_of_psi(self, values: Values) -> float:
-        """Sum of E[Psi(theta)] over the entries, each counted once."""
+    def _sum_of_psi(
+        self, users: AxisState, items: AxisState, values: Values, comm: Collective
+    ) -> float:
+        """Return the sum of E[Psi(theta)] over the entries; each counts once."""
         total, crosses = 0.0, list[FloatArray]()
-        for users in (True, False):
-            groups = self.side(users)
-            if groups is None:
+        for mine in (users, items):
+            if mine.theta is None:
                 continue
-            part = _part(self.conjugate, self.sharing, groups.chi, groups.nu)
-            total += float(part.psi @ values.count(users))
+            part = self.part(mine.theta.chi, mine.theta.nu)
+            own = float(part.psi @ values.degrees(mine.axis))
+            total += sum_scalar(comm, own) if mine.axis is Axis.USERS else own
             if part.cross is not None:
                 crosses.append(part.cross)
         if self.sharing is not None and len(crosses) == 2:
             total += self.sharing.sign * values.sum_of_products(*crosses)
         return total
 
-    def population(self, element: Element) -> Element:
-        """The element at the centre of the prior."""
-        groups = self.users if self.users is not None else self.items
-        assert groups is not None
-        mean = self.conjugate.mean(np.array(groups.chi0), np.array(groups.nu0))
+    def population(self, users: AxisState, items: AxisState, element: Element) -> Element:
+        """Return the element at the center of the prior."""
+        theta = users.theta if users.theta is not None else items.theta
+        assert theta is not None
+        mean = self.conjugate.mean(np.array(theta.chi0), np.array(theta.nu0))
         return element.with_mean(float(element.kappa * mean))
-
-    def element_at(
-        self, element: Element, users: NDArray[np.int64], items: NDArray[np.int64]
-    ) -> Element:
-        """The element of pairs given by position, theta integrated out."""
-        return pair_element(element, [(self.users, self.items)], users, items)
-
-    def means(
-        self, element: Element, users: NDArray[np.int64], items: NDArray[np.int64]
-    ) -> FloatArray:
-        """The expected mean of one element for pairs given by position."""
-        return pair_means(element, self.users, self.items, users, items)
 
 
 def pair_element(
@@ -327,9 +331,9 @@ def pair_element(
     u: NDArray[np.int64],
     i: NDArray[np.int64],
 ) -> Element:
-    """The element of pairs, theta integrated out.
+    """Return the element of pairs, theta integrated out.
 
-    ``posteriors`` are theta of the users and of the items in each of several fits.
+    ``posteriors`` are those of the users' and of the items' theta in each of several fits.
     """
     conjugate = element.conjugate
     assert conjugate is not None
@@ -343,20 +347,20 @@ def pair_theta(
     u: NDArray[np.int64],
     i: NDArray[np.int64],
 ) -> Theta:
-    """One (chi, nu) for theta of each pair, pooled over its sides and averaged over the fits."""
+    """Return one (chi, nu) for theta of each pair, joined over its axes, averaged over the fits."""
     chi, nu = np.zeros((2, len(u)))
     for users, items in posteriors:
         parts = [
-            (groups.chi[rows], groups.nu[rows])
-            for groups, rows in ((users, u), (items, i))
-            if groups is not None
+            (theta.chi[rows], theta.nu[rows])
+            for theta, rows in ((users, u), (items, i))
+            if theta is not None
         ]
-        theta = parts[0]
+        pair = parts[0]
         if len(parts) == 2:
             assert conjugate.sharing is not None
-            theta = conjugate.sharing.pooled(*parts)
-        chi += theta[0] / len(posteriors)
-        nu += theta[1] / len(posteriors)
+            pair = conjugate.sharing.pooled(*parts)
+        chi += pair[0] / len(posteriors)
+        nu += pair[1] / len(posteriors)
     return chi, nu
 
 
@@ -367,15 +371,15 @@ def pair_means(
     u: NDArray[np.int64],
     i: NDArray[np.int64],
 ) -> FloatArray:
-    """The expected mean of one element for pairs of rows of either side."""
+    """Return the expected mean of one element of pairs given by position."""
     conjugate = element.conjugate
     assert conjugate is not None
     return _joined(
         element,
         [
-            conjugate.mean(groups.chi, groups.nu)[rows]
-            for groups, rows in ((users, u), (items, i))
-            if groups is not None
+            conjugate.mean(theta.chi, theta.nu)[rows]
+            for theta, rows in ((users, u), (items, i))
+            if theta is not None
         ],
     )
 
@@ -413,24 +417,19 @@ def draw_means(
     i: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> FloatArray:
-    """One draw from the posterior of theta, as the mean of an element for each pair."""
+    """Draw theta once from its posterior; return the mean of an element of each pair."""
     conjugate = element.conjugate
     assert conjugate is not None
     parts: list[FloatArray] = []
-    for groups, rows in ((users, u), (items, i)):
-        if groups is not None:
+    for theta, rows in ((users, u), (items, i)):
+        if theta is not None:
             some, place = np.unique(rows, return_inverse=True)
-            parts.append(conjugate.sample_mean(groups.chi[some], groups.nu[some], rng)[place])
+            parts.append(conjugate.sample_mean(theta.chi[some], theta.nu[some], rng)[place])
     return _joined(element, parts)
 
 
-def _part(conjugate: Conjugate, sharing: Sharing | None, chi: FloatArray, nu: FloatArray) -> Part:
-    """What one side has in Psi of its pairs; all of it where the other has no theta."""
-    return Part(conjugate.moments(chi, nu)[1]) if sharing is None else sharing.part(chi, nu)
-
-
 def _joined(element: Element, parts: list[FloatArray]) -> FloatArray:
-    """The mean of an element from what the sides say of Psi'."""
+    """Return the mean of an element from what the axes say of Psi'."""
     kappa = float(element.kappa)
     if len(parts) == 1:
         return kappa * parts[0]
@@ -439,39 +438,39 @@ def _joined(element: Element, parts: list[FloatArray]) -> FloatArray:
     return kappa * (parts[0] + parts[1] if sharing.additive else parts[0] * parts[1])
 
 
-def first_varying(problem: Problem, users: Factors, items: Factors) -> Varying | None:
-    """A start from the sums of the values alone, as if every entry were one element."""
-    element, value_model = problem.element, problem.value_model
-    conjugate, hurdle = element.conjugate, value_model.hurdle
-    if value_model.vary_by is None or conjugate is None:
-        return None
+def start_theta(users: AxisState, items: AxisState, shard: Shard, comm: Collective = LOCAL) -> None:
+    """Set theta from the sums of the values alone, as if every entry were one element."""
+    pooling, element = Pooling.of(shard.value_model), shard.element
+    if pooling is None:
+        return
+    totals, values = shard.totals, shard.values
     kappa, mean = float(element.kappa), float(element.mean)
-    strength = _FIRST_STRENGTH * kappa
-    first = ThetaPosterior.at_prior(0, mean / kappa * strength, strength)
-    n_users, n_items = problem.users.size, problem.items.size
-    is_sum = mean != 0 and not hurdle
-    elements = problem.sum_of_values / (problem.n_observed * mean) if is_sum else 1.0
-    per_entry = float(np.clip(elements, 1.0, _MOST_ELEMENTS))
-    users.count[:], items.count[:] = (per_entry * s.degrees for s in (problem.users, problem.items))
-    if not value_model.is_crossed:
-        by_user = value_model.varies(Axis.USERS)
-        prior = ThetaPosterior.at_prior(n_users if by_user else n_items, first.chi0, first.nu0)
-        varying = Varying(conjugate, prior if by_user else None, None if by_user else prior, hurdle)
+    strength = _START_STRENGTH * kappa
+    chi0 = mean / kappa * strength
+    is_sum = mean != 0 and not pooling.hurdle
+    elements = totals.sum_of_values / (totals.n_entries * mean) if is_sum else 1.0
+    per_entry = float(np.clip(elements, 1.0, _MAX_START_COUNT))
+    for mine in (users, items):
+        mine.factors.count[:] = per_entry * values.degrees(mine.axis)
+    if pooling.sharing is None:
+        first = users if shard.value_model.varies(Axis.USERS) else items
+        first.theta = ThetaPosterior.at_prior(first.n_rows, chi0, strength)
     else:
-        sharing = conjugate.sharing
-        assert sharing is not None
-        users.cross_count[:] = 0.0 if sharing.additive else users.count
-        by_user = True
-        cross = sharing.part(np.array([first.chi0]), np.array([first.nu0])).cross
-        if cross is not None and not sharing.additive:
-            # What an element adds to nu of an item is multiplied with its user's part.
-            strength *= float(cross[0])
-        prior = ThetaPosterior.at_prior(n_items, 0.0 if sharing.additive else strength, strength)
-        mine = ThetaPosterior.at_prior(n_users, first.chi0, first.nu0)
-        varying = Varying(conjugate, mine, prior, hurdle)
-        weight = sharing.part(prior.chi, prior.nu).weight
+        first = users
+        users.theta = ThetaPosterior.at_prior(users.n_rows, chi0, strength)
+        items.theta = _neutral_theta(pooling.sharing, items.n_rows, chi0, strength)
+        users.factors.cross_count[:] = 0.0 if pooling.sharing.additive else users.factors.count
+        weight = pooling.sharing.part(items.theta.chi, items.theta.nu).weight
         if weight is not None:
-            users.value_sum[:] = problem.values.by_user(weight) / problem.values.unit
-    factors = users if by_user else items
-    varying.learn(factors, problem.values, element, by_user, fit_prior=True)
-    return varying
+            users.factors.value_sum[:] = values.weighted_by_item(weight) / values.unit
+    pooling.update(first, values, element, fit_prior=True, comm=comm)
+
+
+def _neutral_theta(sharing: Sharing, n_rows: int, chi0: float, nu0: float) -> ThetaPosterior:
+    """Return theta of items that leaves the means of the users' pairs unchanged."""
+    strength = nu0
+    cross = sharing.part(np.array([chi0]), np.array([nu0])).cross
+    if cross is not None and not sharing.additive:
+        # What an element adds to nu of an item is multiplied with its user's part.
+        strength *= float(cross[0])
+    return ThetaPosterior.at_prior(n_rows, 0.0 if sharing.additive else strength, strength)

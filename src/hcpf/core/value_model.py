@@ -13,6 +13,7 @@ from hcpf.distributions.hurdle import Hurdle
 from hcpf.distributions.pair import PairDistribution
 from hcpf.distributions.series import SeriesSum, single_element, sum_over_n
 from hcpf.elements.base import Element
+from hcpf.elements.conjugate import Sharing
 from hcpf.errors import ParameterError, SupportError
 
 VARY_BY = ("user", "item", "both")
@@ -80,9 +81,10 @@ class ValueModel:
         return self.name + _PER[self.vary_by]
 
     @property
-    def is_crossed(self) -> bool:
-        """Whether users and items both have means."""
-        return self.vary_by == "both"
+    def sharing(self) -> Sharing | None:
+        """How users and items share theta; None where not both have one."""
+        conjugate = self.element.conjugate
+        return conjugate.sharing if self.vary_by == "both" and conjugate is not None else None
 
     def varies(self, axis: Axis) -> bool:
         """Return whether the rows of an axis have means of their own."""

@@ -1,4 +1,4 @@
-"""From any matrix to canonical CSR: sorted, no duplicates, finite; nothing summed silently."""
+"""Conversion of any matrix to canonical CSR: sorted, unique, finite; nothing summed silently."""
 
 from typing import Any, Literal, get_args
 
@@ -14,13 +14,13 @@ CsrArray = Any
 Duplicates = Literal["error", "sum", "mean", "last"]
 IdArray = NDArray[Any]
 
-_LARGEST_INT32 = np.iinfo(np.int32).max
-_LARGEST_INT64 = np.iinfo(np.int64).max
+_MAX_INT32 = np.iinfo(np.int32).max
+_MAX_INT64 = np.iinfo(np.int64).max
 
 
 def check_n_pairs(rows: int, columns: int) -> None:
     """Raise an InputError where the number of pairs does not fit in 64 bits."""
-    if rows * columns > _LARGEST_INT64:
+    if rows * columns > _MAX_INT64:
         raise InputError(
             f"{rows} x {columns} pairs are more than 64-bit integers can count. Leave out users "
             "or items that have no observed entry, and number the others from 0."
@@ -67,9 +67,9 @@ def to_canonical(source: Any, duplicates: Duplicates, users: IdArray, items: IdA
 def _check_finite(matrix: CsrArray, users: IdArray, items: IdArray, advice: str) -> None:
     finite = np.isfinite(matrix.data)
     if not finite.all():
-        place = int(np.argmin(finite))
+        first = int(np.argmin(finite))
         raise InputError(
-            f"{name_pair(matrix, place, users, items)} has the value {matrix.data[place]:g}; "
+            f"{name_pair(matrix, first, users, items)} has the value {matrix.data[first]:g}; "
             f"values must be finite. {advice}"
         )
 
@@ -101,7 +101,7 @@ def _to_sorted_csr(source: Any) -> CsrArray:
     """Convert to CSR with sorted indices, duplicated pairs side by side in their first order."""
     matrix = _to_csr(source)
     largest = max(matrix.nnz, *matrix.shape)
-    index_dtype = np.int32 if largest <= _LARGEST_INT32 else np.int64
+    index_dtype = np.int32 if largest <= _MAX_INT32 else np.int64
     matrix = sparse.csr_array(
         (
             matrix.data,
@@ -133,7 +133,7 @@ def _to_csr(source: Any) -> CsrArray:
 
 
 def _value_dtype(dtype: Any) -> Any:
-    """float32 where it holds every value of ``dtype`` exactly, otherwise float64."""
+    """Return float32 if it holds every value of ``dtype`` exactly, otherwise float64."""
     wide = np.result_type(dtype, np.float32)
     return wide if wide == np.float32 else np.dtype(np.float64)
 
@@ -158,7 +158,7 @@ def _from_compressed(source: Any, form: str, dtype: Any) -> CsrArray:
 def from_triples(
     data: NDArray[Any], rows: IntArray, columns: IntArray, shape: tuple[int, int]
 ) -> CsrArray:
-    """CSR from (row, column, value) triples; duplicated pairs stay side by side."""
+    """Return a CSR matrix of (row, column, value) triples; duplicates stay side by side."""
     triples: Any = sparse.coo_array((data, (rows, columns)), shape=shape)
     # The flag keeps scipy from summing duplicates; they are looked for afterwards.
     triples.has_canonical_format = True
@@ -199,10 +199,10 @@ def _starts_of_runs(indices: IntArray, indptr: IntArray) -> BoolArray:
     return first
 
 
-def name_pair(matrix: CsrArray, place: int, users: IdArray, items: IdArray) -> str:
-    """Name the pair of the stored entry at ``place`` by its ids."""
-    row = int(np.searchsorted(matrix.indptr, place, side="right")) - 1
-    column = int(matrix.indices[place])
+def name_pair(matrix: CsrArray, position: int, users: IdArray, items: IdArray) -> str:
+    """Return words for the pair of the stored entry at ``position``, with its ids."""
+    row = int(np.searchsorted(matrix.indptr, position, side="right")) - 1
+    column = int(matrix.indices[position])
     return f"The pair of user {plain(users[row])!r} and item {plain(items[column])!r}"
 
 

@@ -18,7 +18,7 @@ from hcpf.data.canonical import (
     plain,
     to_canonical,
 )
-from hcpf.data.detect import is_text
+from hcpf.data.detect import TEXT_TYPES
 from hcpf.data.ids import integers_if_exact, narrowest_type, object_array, sort_ids
 from hcpf.errors import InputError
 
@@ -156,7 +156,7 @@ def _uniform_ids(column: ArrowArray, name: str) -> tuple[ArrowArray, str]:
         return column.storage, "UUIDs"
     if types.is_fixed_size_binary(arrow_type) and arrow_type.byte_width == 16:
         return column, "UUIDs"
-    if is_text(arrow_type):
+    if arrow_type in TEXT_TYPES:
         return column.cast(pa.large_string()), "strings"
     if types.is_integer(arrow_type):
         target = pa.uint64() if types.is_uint64(arrow_type) else pa.int64()

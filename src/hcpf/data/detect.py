@@ -15,6 +15,8 @@ from hcpf.errors import InputError
 FileFormat = Literal["text", "parquet", "arrow"]
 ColumnKind = Literal["text", "integer", "real", "time", "other"]
 
+TEXT_TYPES: tuple[Any, ...] = (pa.string(), pa.large_string(), pa.string_view())
+
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 _TAB_SUFFIXES = (".tsv", ".tab")
 _FORMATS: dict[str, FileFormat] = {
@@ -181,7 +183,7 @@ def _is_number(text: str) -> bool:
 
 
 def _real_if_mostly(column: FileColumn, values: Any) -> FileColumn:
-    """Take text for numbers if most of it is, so that reading refuses the rest by name."""
+    """Call a text column real if most of it is: reading then refuses the other values."""
     if column.kind != "text":
         return column
     filled = [value for value in values[:_MAX_KIND_ROWS].to_pylist() if value]
@@ -197,20 +199,10 @@ def _kind(arrow_type: Any) -> ColumnKind:
     types = pa.types
     if types.is_dictionary(arrow_type):
         arrow_type = arrow_type.value_type
-    if is_text(arrow_type):
+    if arrow_type in TEXT_TYPES:
         return "text"
     if types.is_integer(arrow_type):
         return "integer"
     if types.is_floating(arrow_type) or types.is_decimal(arrow_type):
         return "real"
     return "time" if types.is_temporal(arrow_type) else "other"
-
-
-def is_text(arrow_type: Any) -> bool:
-    """Return whether an Arrow type is one of those for text."""
-    types = pa.types
-    return (
-        types.is_string(arrow_type)
-        or types.is_large_string(arrow_type)
-        or types.is_string_view(arrow_type)
-    )

@@ -13,7 +13,7 @@ from hcpf.data.columns import ArrowArray, TripleBuilder, Triples
 from hcpf.errors import InputError
 
 Column = str | int
-"""A column by name or, counted from 0, by place."""
+"""A column by name or by position, counted from 0."""
 
 
 def triples_from_frame(frame: Any, user: Column, item: Column, response: Column | None) -> Triples:
@@ -34,7 +34,7 @@ def triples_from_frame(frame: Any, user: Column, item: Column, response: Column 
 
 
 def _as_frame(frame: Any) -> Any:
-    """The frame as narwhals wraps it."""
+    """Return the frame as narwhals wraps it."""
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
     try:
@@ -75,37 +75,33 @@ def triples_from_arrays(users: Any, items: Any, values: Any | None) -> Triples:
 def choose_columns(
     names: list[str], user: Column, item: Column, response: Column | None
 ) -> tuple[str, str, str | None]:
-    """The names of the columns asked for, or an InputError that lists those there are."""
-    places = [
-        _place(names, role, column)
-        for role, column in (("user", user), ("item", item), ("response", response))
-        if column is not None or role != "response"
-    ]
-    given = [names[place] for place in places]
-    if len(set(places)) < len(places):
+    """Return the names of the given columns, or raise an InputError that lists all columns."""
+    roles = {"user": user, "item": item} | ({} if response is None else {"response": response})
+    given = [names[_position(names, role, column)] for role, column in roles.items()]
+    if len(set(given)) < len(given):
         raise InputError(f"user, item and response must be different columns; got {given}.")
     return given[0], given[1], None if response is None else given[2]
 
 
-def _place(names: list[str], role: str, column: Any) -> int:
-    """Where a column is, provided that its name belongs to it alone."""
+def _position(names: list[str], role: str, column: Any) -> int:
+    """Return the position of a column whose name is unique."""
     if isinstance(column, str):
         if column not in names:
             raise InputError(f"{role}={column!r}: that column is not there. Columns: {names}.")
-        place = names.index(column)
+        position = names.index(column)
     else:
-        place = _whole_number(role, column)
-        if not 0 <= place < len(names):
-            raise InputError(f"{role}={place}: there are {len(names)} columns, from 0: {names}.")
-    if names.count(names[place]) > 1:  # readers ask for columns by name
+        position = _integer(role, column)
+        if not 0 <= position < len(names):
+            raise InputError(f"{role}={position}: there are {len(names)} columns, from 0: {names}.")
+    if names.count(names[position]) > 1:  # readers ask for columns by name
         raise InputError(
-            f"{role}={column!r}: the column {names[place]!r} is there more than once. "
+            f"{role}={column!r}: the column {names[position]!r} is there more than once. "
             f"Columns: {names}."
         )
-    return place
+    return position
 
 
-def _whole_number(role: str, column: Any) -> int:
+def _integer(role: str, column: Any) -> int:
     if not isinstance(column, bool):
         try:
             return operator.index(column)
@@ -115,7 +111,7 @@ def _whole_number(role: str, column: Any) -> int:
 
 
 def _series(name: str, series: Any) -> ArrowArray:
-    """A narwhals series as an Arrow array, which may be in chunks."""
+    """Return a narwhals series as an Arrow array, which may be in chunks."""
     # polars would hand out a column of Python objects as their addresses.
     if series.dtype != nw.Object:
         try:
@@ -126,10 +122,10 @@ def _series(name: str, series: Any) -> ArrowArray:
 
 
 def _array(name: str, values: Any) -> ArrowArray:
-    """Any sequence as one Arrow array."""
+    """Return any sequence as an Arrow array, which may be in chunks."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
-    # Neither order nor, in a text, ids: list() would take them all the same.
+    # list() would accept these, but they have no order, or no ids in them.
     if isinstance(values, str | bytes | set | frozenset | dict):
         raise InputError(f"{name} must be a sequence, got {type(values).__name__}.")
     series: Any = nw.from_native(values, series_only=True, pass_through=True)
@@ -154,7 +150,7 @@ def _array(name: str, values: Any) -> ArrowArray:
 
 
 def _objects(name: str, values: list[Any]) -> ArrowArray:
-    """Python objects as an Arrow array; UUIDs become theirs."""
+    """Return Python objects as an Arrow array; UUIDs as 16 bytes each."""
     if values and all(isinstance(value, uuid.UUID) for value in values):
         return pa.array([value.bytes for value in values], pa.binary(16))
     try:

@@ -34,7 +34,7 @@ class Interactions:
         indices are sorted and unique within each row, values are float32 or float64, and the
         arrays are read-only.
     users, items : ndarray
-        The ids of the rows and of the columns, unique on each side.
+        The ids of the rows and of the columns, unique on each axis.
 
     Examples
     --------
@@ -107,15 +107,15 @@ class Interactions:
         response: "Column | None" = None,
         duplicates: Duplicates = "error",
     ) -> Self:
-        """Read a data frame with one row for each observed pair.
+        """Read a data frame with one row per observed pair.
 
         Parameters
         ----------
         frame : pandas, polars or Arrow data frame, or any other that narwhals knows
             Lazy frames are collected, the columns asked for only.
         user, item, response : str or int
-            Columns by name, or by place from 0: a whole number is always a place. Ids are
-            strings, whole numbers or UUIDs. Without a response every pair counts 1.
+            Columns by name, or by position from 0: an integer is always a position. Ids are
+            strings, integers or UUIDs. Without a response every pair counts 1.
         duplicates : {"error", "sum", "mean", "last"}
             What to do with a pair that has more than one row.
 
@@ -134,7 +134,7 @@ class Interactions:
     def from_arrays(
         cls, users: Any, items: Any, values: Any = None, *, duplicates: Duplicates = "error"
     ) -> Self:
-        """Read parallel arrays of user ids, item ids and values (1 where left out).
+        """Read parallel arrays of user ids, item ids and values (default: 1 each).
 
         Examples
         --------
@@ -159,7 +159,7 @@ class Interactions:
         header: bool = True,
         progress: bool | None = None,
     ) -> Self:
-        """Read CSV, TSV, Parquet or Arrow files with one row for each observed pair.
+        """Read CSV, TSV, Parquet or Arrow files with one row per observed pair.
 
         Files are read batch by batch, and of Parquet only the columns asked for.
 
@@ -168,8 +168,8 @@ class Interactions:
         path : path, glob such as "sales-*.parquet", or a list of them
             The format is known by the ending; text files may be packed (.gz, .zst, ...).
         user, item, response : str or int
-            Columns by name, or by place from 0. Without a response every row counts 1. Ids in
-            text files become whole numbers only if nothing is lost: "007" stays text.
+            Columns by name, or by position from 0. Without a response every row counts 1. Ids in
+            text files become integers only if nothing is lost: "007" stays text.
         duplicates : {"error", "sum", "mean", "last"}
             What to do with a pair that has more than one row.
         delimiter : str, optional

@@ -12,9 +12,9 @@ from hcpf._types import Csr
 def locate(
     matrix: Csr, rows: NDArray[np.integer[Any]], cols: NDArray[np.integer[Any]]
 ) -> NDArray[np.int64]:
-    """Where each pair is stored in a matrix with sorted rows; -1 for those that are not.
+    """Return the positions at which a matrix with sorted rows stores pairs, -1 if it does not.
 
-    A binary search for all pairs at once: no key is made for each stored entry.
+    A binary search for all pairs at once, without a key per stored entry.
     """
     low = matrix.indptr[rows].astype(np.int64)
     stop = matrix.indptr[rows + 1].astype(np.int64)
@@ -27,15 +27,15 @@ def locate(
         low = np.where(open_ & below, middle + 1, low)
         high = np.where(open_ & ~below, middle, high)
     inside = low < stop
-    found = np.where(inside, low, 0)
+    positions = np.where(inside, low, 0)
     if matrix.nnz:
-        inside &= matrix.indices[found] == cols
-    return np.where(inside, found, -1)
+        inside &= matrix.indices[positions] == cols
+    return np.where(inside, positions, -1)
 
 
 def select(matrix: Csr, mask: NDArray[np.bool_]) -> Csr:
-    """Keep the stored entries that ``mask`` marks."""
-    # Count by the rarer of the two, so that no 8-byte number is made for each entry.
+    """Return a matrix of the stored entries that ``mask`` marks."""
+    # Count the rarer of the two, which avoids an 8-byte number per entry.
     mostly = 2 * np.count_nonzero(mask) > len(mask)
     before = np.searchsorted(np.flatnonzero(~mask if mostly else mask), matrix.indptr)
     pointer = matrix.indptr - before if mostly else before
@@ -51,25 +51,30 @@ def without(matrix: Csr, pairs: Csr) -> Csr:
     return matrix if kept.all() else select(matrix, kept)
 
 
-def some_rows(matrix: Csr, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Random rows with about ``most`` entries, in order; all of them where there are no more."""
-    if matrix.nnz <= most:
-        return np.arange(matrix.shape[0])
-    order = rng.permutation(matrix.shape[0])
-    entries = np.cumsum(np.diff(matrix.indptr)[order])
-    return np.sort(order[: max(int(np.searchsorted(entries, most)), 1)])
+def some_rows(matrix: Csr, max_entries: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return random rows with about ``max_entries`` entries, sorted; all rows if they suffice."""
+    return some_of(np.diff(matrix.indptr), max_entries, rng)
+
+
+def some_of(degrees: NDArray[Any], max_entries: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return random rows, given by their numbers of entries; see ``some_rows``."""
+    if degrees.sum() <= max_entries:
+        return np.arange(len(degrees))
+    order = rng.permutation(len(degrees))
+    entries = np.cumsum(degrees[order])
+    return np.sort(order[: max(int(np.searchsorted(entries, max_entries)), 1)])
 
 
 def row_of_entries(matrix: Csr) -> NDArray[np.int64]:
-    """The row of every stored entry."""
+    """Return the row of every stored entry."""
     return np.repeat(np.arange(matrix.shape[0], dtype=np.int64), np.diff(matrix.indptr))
 
 
 def row_of(matrix: Csr, entry: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The row of some stored entries, given by position."""
+    """Return the rows of the stored entries at the given positions."""
     return np.searchsorted(matrix.indptr, entry, side="right") - 1
 
 
 def pair_keys(matrix: Csr) -> NDArray[np.int64]:
-    """One number per stored pair, row * columns + column."""
+    """Return one number per stored pair, row * n_columns + column."""
     return row_of_entries(matrix) * matrix.shape[1] + matrix.indices

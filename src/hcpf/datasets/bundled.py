@@ -34,7 +34,7 @@ def retail(response: Literal["spend", "quantity", "invoices"] = "spend") -> Inte
     -----
     Derived from D. Chen, Online Retail, UCI Machine Learning Repository, 2015,
     `doi:10.24432/C5BW33 <https://doi.org/10.24432/C5BW33>`_, licence CC BY 4.0.
-    ``LICENSE-retail.txt`` beside this file says what was changed.
+    ``LICENSE-retail.txt`` in this folder tells what was changed.
 
     Examples
     --------

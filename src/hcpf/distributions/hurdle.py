@@ -31,8 +31,7 @@ class SingleElement(ValueLaw):
         return np.asarray(element.highest)
 
     def log_prob_zero(self, element: Element) -> FloatArray | float | None:
-        has_zero = element.support.discrete and element.support.has_zero
-        return None if has_zero else -np.inf
+        return -np.inf if np.all(np.isneginf(element.log_prob_zero)) else None
 
 
 class ObservedHurdle(ObservedDistribution):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hcpf._types import ArrayLike, FloatArray
+from hcpf.elements.base import Parameter
 from hcpf.elements.degenerate import Degenerate
 from hcpf.elements.domains import Support
 
@@ -31,6 +32,10 @@ class Presence(Degenerate):
 
     def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
         return super().log_base_measure(np.ones_like(y, dtype=np.float64), kappa)
+
+    @property
+    def log_prob_zero(self) -> Parameter:
+        return -np.inf  # a stored 0 counts as 1
 
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(y), np.ones_like(y)

@@ -14,7 +14,7 @@ from hcpf.estimator import HCPF
 from hcpf.evaluate.baselines import Popularity
 from hcpf.evaluate.comparison import ModelScores
 from hcpf.evaluate.hpf import HPF, BinaryHPF
-from hcpf.training.recipes import candidate_elements
+from hcpf.training.resolve import candidate_elements
 from hcpf.training.selection import Candidate, worth_pooling
 
 _HURDLE_ELEMENTS = 2  # elements that are tried as a hurdle, too

@@ -9,7 +9,7 @@ from hcpf.errors import NotFittedError
 from hcpf.estimator import HCPF
 from hcpf.model.alignment import as_interactions
 from hcpf.model.tables import Recommendations
-from hcpf.training.recipes import choose_value_model
+from hcpf.training.resolve import choose_value_model
 
 
 class HPF:

@@ -1,5 +1,6 @@
 """Entries and pairs that users pass, brought to the ids of a model."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import Csr
+from hcpf.core.axis import Axis
 from hcpf.data.align import align_items, align_users
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
@@ -22,24 +24,15 @@ def as_interactions(X: Any) -> Interactions:
     return Interactions.from_matrix(X)
 
 
-def over_items(X: Any, items: IdIndex) -> Interactions:
-    """Return the rows of ``X`` over known items: by id, or by position for a matrix."""
-    data = as_interactions(X)
+def over_known(X: Any, axis: Axis, known: IdIndex) -> Interactions:
+    """Return the entries of ``X`` over the known rows of an axis: by id, or by position."""
+    data, is_items = as_interactions(X), axis is Axis.ITEMS
     if data is X:
-        return align_items(data, items)
-    if data.n_items != len(items):
-        raise InputError(f"X has {data.n_items} columns, but {len(items)} items are fitted.")
-    return Interactions(data.matrix, data.users, items.ids)
-
-
-def over_users(X: Any, users: IdIndex) -> Interactions:
-    """Return the columns of ``X`` over known users: by id, or by position for a matrix."""
-    data = as_interactions(X)
-    if data is X:
-        return align_users(data, users)
-    if data.n_users != len(users):
-        raise InputError(f"X has {data.n_users} rows, but {len(users)} users are fitted.")
-    return Interactions(data.matrix, users.ids, data.items)
+        return (align_items if is_items else align_users)(data, known)
+    size, side = (data.n_items, "columns") if is_items else (data.n_users, "rows")
+    if size != len(known):
+        raise InputError(f"X has {size} {side}, but {len(known)} {axis.value} are fitted.")
+    return replace(data, **{axis.value: known.ids})
 
 
 def over_both(name: str, pairs: Any, users: IdIndex, items: IdIndex) -> Csr:

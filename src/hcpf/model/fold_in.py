@@ -17,7 +17,7 @@ from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import row_of_entries, select, without
 from hcpf.errors import InputError
-from hcpf.model.alignment import as_interactions, over_both, over_items, over_users, union
+from hcpf.model.alignment import as_interactions, over_both, over_known, union
 from hcpf.model.predict import distribution
 
 if TYPE_CHECKING:
@@ -28,10 +28,8 @@ _SCORED_FRACTION = 0.2  # of the entries
 
 def fold_in(model: "FittedModel", axis: Axis, X: Any, exclude: Any = None) -> "FittedModel":
     """Return a model for the users (or items) of ``X``."""
-    if axis is Axis.USERS:
-        data = over_items(X, model.item_index)
-    else:
-        data = over_users(X, model.user_index)
+    known = model.item_index if axis is Axis.USERS else model.user_index
+    data = over_known(X, axis.other, known)
     excluded = _kept_exclusions(model, data) if isinstance(X, Interactions) else None
     if exclude is not None:
         users, items = IdIndex("users", data.users), IdIndex("items", data.items)
@@ -41,7 +39,7 @@ def fold_in(model: "FittedModel", axis: Axis, X: Any, exclude: Any = None) -> "F
 
 def score(model: "FittedModel", X: Any) -> float:
     """Return the mean log-likelihood of held-out entries of new users."""
-    data = over_items(X, model.item_index)
+    data = over_known(X, Axis.ITEMS, model.item_index)
     matrix, seed = data.matrix, model.settings.get("random_state")
     rng = np.random.default_rng(seed if isinstance(seed, int) else 0)
     held = rng.random(matrix.nnz) < _SCORED_FRACTION
@@ -123,7 +121,7 @@ def _with_rows(
 
 
 def _replaced(fit: Posterior, axis: Axis, rows: Any) -> Posterior:
-    return replace(fit, **{"users" if axis is Axis.USERS else "items": rows})
+    return replace(fit, **{axis.value: rows})
 
 
 def _appended(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hcpf._types import FloatArray
 from hcpf.core.theta import draw_means
 from hcpf.data.ids import IdIndex
+from hcpf.distributions.intervals import value_intervals
 from hcpf.distributions.pair import PairDistribution
 from hcpf.distributions.posterior_predictive import PosteriorPredictive
 from hcpf.elements.base import Element
@@ -19,7 +20,7 @@ from hcpf.model.tables import Table
 if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
 
-_BLOCK = 1 << 22  # pairs described at once
+_BLOCK = 1 << 20  # pairs described at once
 
 
 def listed(index: IdIndex, ids: Any) -> Positions:
@@ -91,21 +92,59 @@ def _draw_elements(
     return element.with_mean(means)
 
 
-def describe(model: "FittedModel", u: Positions, i: Positions) -> dict[str, NDArray[Any]]:
-    """Return ids, probability, value if observed and expected value of pairs, as columns."""
+def describe(
+    model: "FittedModel", u: Positions, i: Positions, level: float | None = None
+) -> dict[str, NDArray[Any]]:
+    """Return ids, probability, value if observed and expected value of pairs, as columns.
+
+    With a ``level``, also the bounds of an interval of the value if observed.
+    """
     predicted = distribution(model, u, i)
-    return {
+    columns = {
         "user": model.users[u],
         "item": model.items[i],
         "probability": predicted.prob_observed,
         "response": predicted.mean_observed,
         "expected": predicted.mean,
     }
+    if level is not None:
+        columns["low"], columns["high"] = value_intervals(predicted, level)
+    return columns
 
 
-def describe_all(model: "FittedModel", u: Positions, i: Positions) -> Iterator[Table]:
+def describe_all(
+    model: "FittedModel", u: Positions, i: Positions, level: float | None = None
+) -> Iterator[Table]:
     """Yield the predictions of some users for some items, a few users at a time."""
     step = max(1, _BLOCK // max(len(i), 1))
     for first in range(0, len(u), step):
         users = u[first : first + step]
-        yield Table(**describe(model, np.repeat(users, len(i)), np.tile(i, len(users))))
+        yield Table(**describe(model, np.repeat(users, len(i)), np.tile(i, len(users)), level))
+
+
+def predict_table(model: "FittedModel", users: Any, items: Any, level: float = 0.9) -> Table:
+    """Return the predictions for pairs, given by id, with intervals of their values.
+
+    Parameters
+    ----------
+    model : FittedModel
+    users, items : ids
+        Users and items of the pairs, of equal length.
+    level : float, default 0.9
+        Probability of the interval.
+
+    Returns
+    -------
+    Table
+        Columns: user, item, probability, response (the value if observed), expected (the product of
+        the two), and low and high (bounds of the value if observed).
+    """
+    return Table(**describe(model, *pair_positions(model, users, items), level))
+
+
+def predict_all(
+    model: "FittedModel", users: Any, items: Any, level: float = 0.9
+) -> Iterator[Table]:
+    """Return the tables of some users for some items, given by id, a few users at a time."""
+    u, i = listed(model.user_index, users), listed(model.item_index, items)
+    return describe_all(model, u, i, level)

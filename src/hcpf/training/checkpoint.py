@@ -1,64 +1,111 @@
-"""Checkpoints: written atomically, refused when they belong to another run, exact on resume."""
+"""Checkpoints: committed together by all workers, exact on resume, refused for other runs.
 
-import hashlib
+Every worker writes its own file, which carries the pass in its name. When all are written, worker 0
+replaces the manifest, which commits them together: whatever happens in between, the manifest names
+complete files. The commit before is kept as well, for the case that a file is damaged.
+"""
+
 import json
+import logging
 import os
 import time
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from hcpf.core.axis import AxisState
+from hcpf.core.collective import Collective, any_worker
 from hcpf.core.kernels import Factors
+from hcpf.core.layout import Shard
 from hcpf.core.theta import ThetaPosterior
 from hcpf.errors import CheckpointError
+from hcpf.io import fingerprint, os_errors, write_atomically
+from hcpf.model.history import Check
+from hcpf.training.solvers.memory import DrawMemory, MomentumMemory, Tensors
+from hcpf.training.state import FitState
 
-if TYPE_CHECKING:
-    from hcpf.training.loop import Run
+logger = logging.getLogger("hcpf")
 
-Tensors = dict[str, np.ndarray]
+_KEPT = 2  # commits
+
+Saved = tuple[dict[str, Any], Tensors]
+"""Header and tensors of one worker's file."""
 
 
 class Checkpoint:
-    """One file that holds the latest committed state of one fit.
+    """The committed states of one fit in a folder.
 
-    ``identity`` names the data and the settings; a file of another identity is an error rather
-    than a silently wrong resume.
+    ``identity`` names the worker's data and settings; a file of another identity is an error
+    rather than a silently wrong resume.
     """
 
-    def __init__(self, path: Path, identity: str, every_passes: int, every_seconds: float) -> None:
-        self.path, self.identity = path, identity
-        self.every_passes, self.every_seconds = every_passes, every_seconds
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        identity: str,
+        comm: Collective,
+        *,
+        every_passes: int,
+        every_seconds: float,
+    ) -> None:
+        self._folder, self._name, self._identity, self._comm = folder, name, identity, comm
+        self._every_passes, self._every_seconds = every_passes, every_seconds
         self._saved_at = time.monotonic()
 
-    def maybe_save(self, run: "Run", *, force: bool) -> None:
+    def maybe_save(self, state: FitState, shard: Shard, *, force: bool) -> None:
         """Save if it is time to."""
-        due = run.state.iteration % self.every_passes == 0
-        due |= time.monotonic() - self._saved_at > self.every_seconds
-        if force or due:
-            self.save(run)
+        is_late = time.monotonic() - self._saved_at > self._every_seconds
+        is_due = force or state.iteration % self._every_passes == 0
+        if is_due or any_worker(self._comm, is_late):
+            self.save(state, shard)
 
-    def save(self, run: "Run") -> None:
-        """Write a whole new file beside the old one, then replace it in one step."""
+    def save(self, state: FitState, shard: Shard) -> None:
+        """Write the worker's file and, when all workers have, commit them."""
         from safetensors.numpy import save
 
-        tensors = {name: np.ascontiguousarray(array) for name, array in _tensors(run).items()}
-        header = json.dumps({"identity": self.identity, **_header(run)})
+        tensors = {name: np.ascontiguousarray(a) for name, a in _tensors(state, shard).items()}
+        header = json.dumps({"identity": self._identity, **_header(state, shard)})
         metadata = {"hcpf": header, "digest": _digest(header, tensors)}
-        write_atomically(self.path, save(tensors, metadata))
+        with os_errors(CheckpointError, f"The checkpoint {self._folder} cannot be written"):
+            write_atomically(self._file(state.iteration), save(tensors, metadata))
+            any_worker(self._comm, False)  # returns when every worker has written its file
+            if self._comm.rank == 0:
+                self._commit(state.iteration)
         self._saved_at = time.monotonic()
 
-    def load(self) -> tuple[dict[str, Any], Tensors] | None:
-        """Read the header and the tensors; None if there is no file."""
+    def _commit(self, iteration: int) -> None:
+        commits = [iteration, *(old for old in self._commits() if old != iteration)][:_KEPT]
+        manifest = {"workers": self._comm.size, "passes": commits}
+        write_atomically(self._manifest, json.dumps(manifest))
+        for file in self._folder.glob(f"{self._name}.pass-*"):
+            if not any(file.name.startswith(self._stem(kept)) for kept in commits):
+                file.unlink(missing_ok=True)
+
+    def load(self) -> Saved | None:
+        """Read the latest commit that is whole on every worker; None if there is none."""
+        commits = self._commits()
+        error = CheckpointError("")
+        for iteration in commits:
+            found = None
+            try:
+                found = self._read(self._file(iteration))
+            except CheckpointError as reason:
+                error = reason
+                logger.warning("%s", reason)
+            if not any_worker(self._comm, found is None):
+                return found
+        if commits:
+            raise error
+        return None
+
+    def _read(self, path: Path) -> Saved:
         from safetensors import SafetensorError, safe_open
 
-        if not self.path.exists():
-            return None
         try:
-            with safe_open(self.path, "np") as file:
+            with safe_open(path, "np") as file:
                 metadata: dict[str, str] = file.metadata()
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if metadata["digest"] != _digest(metadata["hcpf"], tensors):
@@ -66,123 +113,126 @@ class Checkpoint:
             header = json.loads(metadata["hcpf"])
         except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
-                f"The checkpoint {self.path} cannot be read ({error}). Delete it to start afresh."
+                f"The checkpoint {path} cannot be read ({error}). Delete the folder to start again."
             ) from None
-        if header["identity"] != self.identity:
+        if header["identity"] != self._identity:
             raise CheckpointError(
-                f"The checkpoint {self.path} belongs to other data or settings. Delete it, or give "
-                "another checkpoint folder."
+                f"The checkpoint {path} belongs to other data or settings. Delete the folder, or "
+                "give another checkpoint folder."
             )
         return header, tensors
 
+    def _commits(self) -> list[int]:
+        """Return the passes that are committed, the latest first."""
+        try:
+            manifest = json.loads(self._manifest.read_text())
+            workers, passes = int(manifest["workers"]), [int(x) for x in manifest["passes"]]
+        except FileNotFoundError:
+            return []
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"The checkpoint {self._manifest} cannot be read ({error}). Delete the folder to "
+                "start again."
+            ) from None
+        if workers != self._comm.size:
+            raise CheckpointError(
+                f"The checkpoint {self._folder} was written by {workers} workers, not by "
+                f"{self._comm.size}. Use as many workers, or another checkpoint folder."
+            )
+        return passes
 
-def restore(run: "Run", header: dict[str, Any], tensors: Tensors) -> None:
-    """Put a saved state into ``run``; its problem must be laid out as it was then."""
-    from hcpf.model.history import Check
+    @property
+    def _manifest(self) -> Path:
+        return self._folder / f"{self._name}.json"
 
-    state = run.state
-    for side, factors in (("user", state.users), ("item", state.items)):
-        for name in Factors._fields:
-            getattr(factors, name)[...] = tensors[f"{side}_{name}"]
-    if state.varying is not None:
-        for side in header["groups"]:
-            chi, nu = (tensors[f"{side}_{name}"].copy() for name in ("chi", "nu"))
-            state.varying.put(side == "user", ThetaPosterior(chi, nu, **header["groups"][side]))
-    state.user_sums, state.item_sums = tensors["user_sums"], tensors["item_sums"]
-    extras = (name for name in tensors if name.startswith("extra_"))
-    state.extras = {name.removeprefix("extra_"): tensors[name].copy() for name in extras}
-    state.element = run.problem.element.replace(**header["parameters"])
-    state.slope, state.iteration = header["slope"], header["iteration"]
-    state.steps, state.sum_counts = header["steps"], header["sum_counts"]
-    run.rng.bit_generator.state = header["rng"]
-    run.history = [Check(**check) for check in header["history"]]
-    run.converged = header["converged"]
+    def _stem(self, iteration: int) -> str:
+        return f"{self._name}.pass-{iteration}."
 
-
-def _tensors(run: "Run") -> Tensors:
-    # Also what could be computed anew: only the very bits make the resumed run the same one.
-    state = run.state
-    sides = (("user", state.users), ("item", state.items))
-    return {
-        "user_sums": state.user_sums,
-        "item_sums": state.item_sums,
-        "reach": run.problem.local.reach,
-        **{f"extra_{name}": array for name, array in state.extras.items()},
-        **{f"{side}_{name}": getattr(f, name) for side, f in sides for name in Factors._fields},
-        **{
-            f"{side}_{name}": getattr(groups, name)
-            for side, groups in _groups(run).items()
-            for name in ("chi", "nu")
-        },
-    }
+    def _file(self, iteration: int) -> Path:
+        return self._folder / f"{self._stem(iteration)}rank-{self._comm.rank}.safetensors"
 
 
-def _groups(run: "Run") -> dict[str, ThetaPosterior]:
-    """Theta of the sides that have one of their own."""
-    varying = run.state.varying
-    sides = {} if varying is None else {"user": varying.users, "item": varying.items}
-    return {side: groups for side, groups in sides.items() if groups is not None}
+def restore(state: FitState, header: dict[str, Any], tensors: Tensors) -> None:
+    """Put a saved state into a fit whose shard is laid out as it was then."""
+    for mine in state.axes:
+        _restore_axis(mine, header, tensors)
+    state.momentum = _memory(MomentumMemory, "momentum.", tensors)
+    state.draws = _memory(DrawMemory, "draws.", tensors)
+    state.set_element(state.element.replace(**header["parameters"]))
+    state.iteration, state.svi_step = header["iteration"], header["svi_step"]
+    state.sum_counts, state.converged = header["sum_counts"], header["converged"]
+    state.rng.bit_generator.state = header["rng"]
+    state.history[:] = [Check(**check) for check in header["history"]]
 
 
-def _header(run: "Run") -> dict[str, Any]:
-    state = run.state
+def _restore_axis(mine: AxisState, header: dict[str, Any], tensors: Tensors) -> None:
+    name = mine.axis.value
+    for part in Factors._fields:
+        getattr(mine.factors, part)[...] = tensors[f"{name}.{part}"]
+    mine.mean_sums = tensors[f"{name}.mean_sums"].copy()
+    if mine.theta is not None:
+        chi, nu = (tensors[f"{name}.theta.{part}"].copy() for part in ("chi", "nu"))
+        mine.theta = ThetaPosterior(chi, nu, **header["theta"][name])
+
+
+def _memory(kind: type[MomentumMemory] | type[DrawMemory], prefix: str, tensors: Tensors) -> Any:
+    found = {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+    return kind.from_tensors(found) if found else None
+
+
+def _tensors(state: FitState, shard: Shard) -> Tensors:
+    # Also what could be computed again: only the very bits make the resumed run the same one.
+    named: Tensors = {"max_log2_rate": shard.tables.max_log2_rate}
+    for mine in state.axes:
+        name = mine.axis.value
+        named |= {f"{name}.{part}": getattr(mine.factors, part) for part in Factors._fields}
+        named[f"{name}.mean_sums"] = mine.mean_sums
+        if mine.theta is not None:
+            named |= {f"{name}.theta.{part}": getattr(mine.theta, part) for part in ("chi", "nu")}
+    for prefix, memory in (("momentum.", state.momentum), ("draws.", state.draws)):
+        if memory is not None:
+            named |= {prefix + key: array for key, array in memory.tensors().items()}
+    return named
+
+
+def _header(state: FitState, shard: Shard) -> dict[str, Any]:
+    priors = {m.axis.value: m.theta for m in state.axes if m.theta is not None}
     return {
         "parameters": state.element.parameters,
-        "tabulated": run.problem.element.parameters,
-        "groups": {s: {"chi0": g.chi0, "nu0": g.nu0} for s, g in _groups(run).items()},
-        "slope": state.slope,
+        "tabulated": shard.element.parameters,
+        "theta": {name: {"chi0": t.chi0, "nu0": t.nu0} for name, t in priors.items()},
         "iteration": state.iteration,
-        "steps": state.steps,
+        "svi_step": state.svi_step,
         "sum_counts": state.sum_counts,
-        "rng": run.rng.bit_generator.state,
-        "converged": run.converged,
-        "history": [asdict(check) for check in run.history],
+        "rng": state.rng.bit_generator.state,
+        "converged": state.converged,
+        "history": [asdict(check) for check in state.history],
     }
 
 
-def _digest(header: str, tensors: Mapping[str, np.ndarray]) -> str:
-    digest = hashlib.blake2b(header.encode(), digest_size=16)
-    for name in sorted(tensors):
-        digest.update(name.encode())
-        digest.update(np.ascontiguousarray(tensors[name]).data)
-    return digest.hexdigest()
+def _digest(header: str, tensors: Tensors) -> str:
+    return fingerprint(
+        header, *(part for name in sorted(tensors) for part in (name, tensors[name]))
+    )
 
 
 def remembered_seed(folder: Path) -> int:
-    """A seed that runs on the same folder share, so that they can resume without one given."""
+    """Return the seed that runs on the same folder share, so that they resume without one given."""
     path = folder / "seed.json"
     try:
         return int(json.loads(path.read_text()))
     except FileNotFoundError:
         seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-        write_atomically(path, json.dumps(seed).encode())
+        with os_errors(CheckpointError, f"The checkpoint {folder} cannot be written"):
+            write_atomically(path, json.dumps(seed))
         return seed
     except (OSError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} cannot be read ({error}). Delete the folder.") from None
 
 
 def make_folder(folder: Path) -> None:
-    """Make the folder of the checkpoints, or say at once that it cannot be written."""
-    try:
+    """Create the folder of the checkpoints, or raise an error at once if it cannot be written."""
+    with os_errors(CheckpointError, f"checkpoint: the folder {folder} cannot be written"):
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK):
             raise PermissionError(13, "Permission denied")
-    except OSError as error:
-        raise CheckpointError(
-            f"checkpoint: the folder {folder} cannot be written: {error.strerror}."
-        ) from None
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that, whatever happens, the old or the new one is there whole."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
-        raise CheckpointError(f"Cannot write {path}: {error.strerror}.") from error

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import Csr
-from hcpf.data.sampling import some_rows
+from hcpf.core.collective import LOCAL, Collective
+from hcpf.core.layout import ShardData
+from hcpf.data.sampling import some_of, some_rows
 
-_MOST_ENTRIES = 2_000_000  # of the users from whom clusters are learned
+_MAX_ENTRIES = 2_000_000  # of the users from whom clusters are learned
 _SPARE, _POWERS = 10, 3  # columns and rounds of the randomised singular vectors
 _ROUNDS = 20  # of k-means
 _DAMPING = 5.0  # added to numbers of entries, so that rows with few do not dominate
@@ -23,17 +25,34 @@ _DAMPING = 5.0  # added to numbers of entries, so that rows with few do not domi
 Array = NDArray[np.float32]
 
 
-def cluster_items(matrix: Csr, n_clusters: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The cluster of each item; some clusters may be empty."""
-    matrix = matrix[some_rows(matrix, _MOST_ENTRIES, rng)]
+def cluster_items(
+    data: ShardData, n_clusters: int, rng: np.random.Generator, comm: Collective = LOCAL
+) -> NDArray[np.int64]:
+    """Return the cluster of each item, the same on all workers; some clusters may be empty."""
+    matrix = _sample_users(data, rng, comm)
     degrees = np.bincount(matrix.indices, minlength=matrix.shape[1])
-    places = _embed(matrix, degrees, n_clusters, rng)
-    norm = np.linalg.norm(places, axis=1, keepdims=True)
-    directions = places / np.maximum(norm, np.finfo(np.float32).tiny)
+    vectors = _embed(matrix, degrees, n_clusters, rng)
+    norm = np.linalg.norm(vectors, axis=1, keepdims=True)
+    directions = vectors / np.maximum(norm, np.finfo(np.float32).tiny)
     found = _k_means(directions, degrees.astype(np.float32) + np.float32(0.5), n_clusters, rng)
     lost = norm[:, 0] == 0.0
     found[lost] = rng.integers(n_clusters, size=int(lost.sum()))
     return found
+
+
+def _sample_users(data: ShardData, rng: np.random.Generator, comm: Collective) -> Csr:
+    """Return the entries of randomly chosen users of all workers, in the order of their numbers."""
+    if comm.size == 1:
+        return data.matrix[some_rows(data.matrix, _MAX_ENTRIES, rng)]
+    degrees = np.zeros(data.n_users, np.int64)
+    degrees[comm.gather(data.numbers)] = comm.gather(np.diff(data.matrix.indptr))
+    chosen = some_of(degrees, _MAX_ENTRIES, rng)
+    own = data.matrix[np.flatnonzero(np.isin(data.numbers, chosen))]
+    numbers = comm.gather(data.numbers[np.isin(data.numbers, chosen)])
+    pointer = np.concatenate([[0], np.cumsum(comm.gather(np.diff(own.indptr)))])
+    parts = comm.gather(own.data), comm.gather(own.indices), pointer
+    joined: Any = sparse.csr_array(parts, shape=(len(numbers), own.shape[1]))
+    return joined[np.argsort(numbers)]
 
 
 def _embed(matrix: Csr, degrees: NDArray[np.int64], size: int, rng: np.random.Generator) -> Array:

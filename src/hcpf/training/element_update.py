@@ -1,6 +1,5 @@
 """The element's own parameters: the M-step of the bound, given the current factors."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,67 +8,73 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from hcpf._types import FloatArray, IntArray
-from hcpf.core.count_tables import slope_of
-from hcpf.core.layout import Problem
-from hcpf.core.state import State, set_shifts
+from hcpf.core.collective import Collective
+from hcpf.core.layout import Shard
+from hcpf.core.theta import pair_means
 from hcpf.core.value_model import ValueModel
 from hcpf.distributions.series import sum_over_n
 from hcpf.elements.base import Element, Parameter
+from hcpf.training.state import FitState
 
 _VALUE_BINS, _RATE_BINS = 160, 6
 _SAMPLE = 30_000  # entries that a histogram is made of, or the edges of its bins
-_VARYING_SAMPLE = 2_000  # entries, where each has its own mean
-_WORTH_MOVING = 1e-4  # nats for each entry: a new dispersion means that data are laid out anew
+_POOLED_SAMPLE = 2_000  # entries, where each has its own mean
+_MIN_DISPERSION_GAIN = 1e-4  # nats per entry; less is not worth rebuilding the data layout
 _PAIRS = 2048  # pairs whose factors are gathered at once
 _LEAST_LOG_RATE = -600.0  # below, n is at its least
 
-ValuesOf = Callable[[NDArray[np.int64]], FloatArray]
-"""Gives the values of entries of the problem, by position."""
 
-
-def update_theta(state: State, problem: Problem) -> None:
+def update_element(state: FitState, shard: Shard) -> None:
     r"""Solve the mean equation :math:`\kappa\Psi'(\theta) = \sum y / \sum E[n]` for theta.
 
-    Where a value is one element, that is the mean of the values.
-
-    Theta reaches the local step only as a shift of every log rate, so nothing is tabulated anew.
-    Where it varies each half-step has updated it, and the element is that of the population.
+    In a hurdle model the right-hand side is the mean of the values. Theta reaches the local step
+    only as a shift of every log rate, so no table changes. With partial pooling each half-step has
+    updated theta, and the element is that of the population.
     """
-    if state.varying is not None:
-        state.element = state.varying.population(state.element)
-        state.slope = slope_of(problem.value_model.replace(element=state.element))
+    pooling = state.pooling
+    if pooling is not None:
+        state.set_element(pooling.population(state.users, state.items, state.element))
         return
-    count = problem.n_observed if problem.value_model.hurdle else state.sum_counts
+    count = shard.totals.n_entries if state.value_model.hurdle else state.sum_counts
     if count <= 0:
         return
-    state.element = _with_mean(state.element, problem.sum_of_values / count)
-    state.slope = slope_of(problem.value_model.replace(element=state.element))
-    set_shifts(state, problem)
+    state.set_element(_with_mean(state.element, shard.totals.sum_of_values / count))
+    state.set_shifts(shard)
 
 
-def best_dispersion(state: State, problem: Problem, values_of: ValuesOf) -> Element:
-    """The element with the dispersion that maximises the sum of log Z at the current rates.
+def best_dispersion(state: FitState, shard: Shard, comm: Collective) -> Element:
+    """Return the element with the dispersion that maximizes the sum of log Z at the current rates.
 
     The objective runs over a histogram of (at most a sample of) the entries in value and log rate,
-    at the element's current mean; whoever uses the result checks the bound itself.
+    at the element's current mean; whoever uses the result checks the ELBO itself.
     """
-    rows, varying = problem.users.entries, state.varying
-    most = _SAMPLE if varying is None else _VARYING_SAMPLE
-    sampled = np.linspace(0, problem.n_observed - 1, min(problem.n_observed, most))
+    is_pooled = state.pooling is not None
+    n_entries = len(shard.users.entries.index)
+    share = n_entries / max(shard.totals.n_entries, 1)
+    max_sample = round((_POOLED_SAMPLE if is_pooled else _SAMPLE) * share)
+    sampled = np.linspace(0, n_entries - 1, min(n_entries, max_sample))
     entry = sampled.astype(np.int64)
-    users, items = problem.users.owner(entry), rows.index[entry]
-    log_rate = np.empty(len(entry))
-    for start in range(0, len(entry), _PAIRS):
+    u, i = shard.users.owner(entry), shard.users.entries.index[entry]
+    log_rate, values = _log_rates(state, u, i), shard.values.at(entry)
+    mean = None
+    if is_pooled:
+        mean = pair_means(state.element, state.users.theta, state.items.theta, u, i)
+        mean = comm.gather(mean)
+    cells = _cells(state.element, comm.gather(values), comm.gather(log_rate), mean)
+    return _with_best_dispersion(state.value_model, cells)
+
+
+def _log_rates(state: FitState, users: NDArray[np.int64], items: NDArray[np.int64]) -> FloatArray:
+    """Return logs of the geometric rates of pairs, given by rows of the layout."""
+    mine, other = state.users.factors, state.items.factors
+    log_rate = np.empty(len(users))
+    for start in range(0, len(users), _PAIRS):
         part = slice(start, start + _PAIRS)
         u, i = users[part], items[part]
-        dot = np.einsum("jk,jk->j", state.users.g[u], state.items.g[i])
-        scale = state.users.log_scale[u] + state.items.log_scale[i]
+        dot = np.einsum("jk,jk->j", mine.g[u], other.g[i])
+        scale = mine.log_scale[u] + other.log_scale[i]
         log_rate[part] = scale + np.log(np.maximum(dot, np.finfo(np.float32).tiny))
-    mean = None if varying is None else varying.means(state.element, users, items)
-    value_model = problem.value_model.replace(element=state.element)
-    return _with_best_dispersion(
-        value_model, _cells(state.element, values_of(entry), log_rate, mean)
-    )
+    return log_rate
 
 
 def refit_element(
@@ -141,7 +146,7 @@ def _with_best_dispersion(value_model: ValueModel, cells: _Cells) -> Element:
         options={"xatol": 1e-2},
     )
     gain = -float(found.fun) - cells.log_z(value_model, element)
-    return at(float(found.x)) if gain > _WORTH_MOVING * cells.weight.sum() else element
+    return at(float(found.x)) if gain > _MIN_DISPERSION_GAIN * cells.weight.sum() else element
 
 
 def _cells(

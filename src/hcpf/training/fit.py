@@ -1,11 +1,25 @@
 """From interactions and a plan to a fitted model."""
 
-from hcpf._types import Csr
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from hcpf._checks import generator
+from hcpf._types import Csr, FloatArray
+from hcpf.core.posterior import Posterior
+from hcpf.core.value_model import ValueModel
 from hcpf.data.interactions import Interactions
+from hcpf.elements import Element, get
+from hcpf.errors import SupportError
 from hcpf.model.alignment import union
 from hcpf.model.fitted import FittedModel
-from hcpf.training.ensemble import Start, fit_all
+from hcpf.training.auto import auto_tempering, auto_value_model
+from hcpf.training.checkpoint import make_folder, remembered_seed
+from hcpf.training.ensemble import fit_ensemble
+from hcpf.training.held_out import split_validation
 from hcpf.training.plan import FitPlan
+from hcpf.training.resolve import resolve_priors, resolve_value_model
 
 
 def fit_model(
@@ -16,21 +30,88 @@ def fit_model(
     exclude: Csr | None = None,
     start: FittedModel | None = None,
 ) -> FittedModel:
-    """Fit a model to interactions; ``start`` is one to continue from."""
-    before = None
+    """Fit a model to interactions; ``start`` is one to warm-start from."""
+    rng = _generator(plan)
+    matrix = _as_seen(data.matrix, plan.element)
+    seen = None if validation is None else _as_seen(validation, plan.element)
+    split = split_validation(matrix, seen, exclude, plan.validation_fraction, plan.train_on, rng)
+    interrupted = False
+    if plan.element == "auto" and plan.train_on == "full":
+        chosen, interrupted = auto_value_model(split, plan, rng)
+        plan = _cut_short(plan.with_value_model(chosen), interrupted)
+    value_model, posteriors = resolve_value_model(plan, split), ()
     if start is not None:
-        before = Start(start.posteriors, start.value_model, start.tempering)
-    fitted = fit_all(data.matrix, plan, validation=validation, exclude=exclude, start=before)
+        value_model, posteriors = _warm_start(start, value_model, plan, split.training.data)
+    priors = resolve_priors(
+        plan.priors, split.training, value_model, split.n_excluded, plan.n_components
+    )
+    if plan.tempering == "auto" and start is not None:
+        plan = replace(plan, tempering=start.tempering)
+    elif plan.tempering == "auto":
+        tempering, stopped = auto_tempering(split, plan.with_value_model(value_model), rng)
+        plan = _cut_short(replace(plan, tempering=tempering), stopped)
+        interrupted |= stopped
+    found = fit_ensemble(split, value_model, priors, plan, rng, posteriors)
     return FittedModel(
-        value_model=fitted.value_model,
-        priors=fitted.priors,
-        posteriors=tuple(fitted.posteriors),
+        value_model=found.value_model,
+        priors=priors,
+        posteriors=found.posteriors,
         users=data.users,
         items=data.items,
-        history=tuple(fitted.history),
-        tempering=fitted.tempering,
+        history=found.history,
+        tempering=float(plan.tempering),
         excluded=union(exclude, validation),
         data=data,
-        interrupted=fitted.interrupted,
+        interrupted=found.interrupted or interrupted,
         n_truncation=plan.n_truncation,
     )
+
+
+def _generator(plan: FitPlan) -> np.random.Generator:
+    seed = plan.random_state
+    if plan.checkpoint is not None:
+        make_folder(plan.checkpoint)
+        seed = remembered_seed(plan.checkpoint) if seed is None else seed
+    return generator(seed)
+
+
+def _as_seen(matrix: Csr, element: str | Element) -> Csr:
+    """Return the matrix with its values as the element sees them."""
+    if element == "auto" or not isinstance(element, str | Element):
+        return matrix
+    kind = get(element) if isinstance(element, str) else element
+    values = kind.seen(matrix.data)
+    if values is matrix.data:
+        return matrix
+    return sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _cut_short(plan: FitPlan, interrupted: bool) -> FitPlan:
+    """Return a plan of one pass, which makes a usable model after Ctrl-C."""
+    if not interrupted:
+        return plan
+    return replace(plan, n_fits=1, options=replace(plan.options, max_iter=1))
+
+
+def _warm_start(
+    start: FittedModel, value_model: ValueModel, plan: FitPlan, values: FloatArray
+) -> tuple[ValueModel, tuple[Posterior, ...]]:
+    """Return the value model and the posteriors to begin with.
+
+    The element keeps its fitted parameters if they can give these values; theta of another element
+    means nothing here.
+    """
+    if type(start.element) is not type(value_model.element):
+        return value_model, tuple(_without_theta(fit) for fit in start.posteriors)
+    if plan.options.learn_element:
+        same = value_model.replace(element=start.element)
+        try:
+            same.require(values)
+        except SupportError:
+            return value_model, start.posteriors
+        value_model = same
+    return value_model, start.posteriors
+
+
+def _without_theta(posterior: Posterior) -> Posterior:
+    return Posterior(replace(posterior.users, theta=None), replace(posterior.items, theta=None))

@@ -1,4 +1,4 @@
-"""Held-out pairs: setting them aside, and their likelihood under the current factors."""
+"""Validation pairs: setting them aside, and their likelihood under the current factors."""
 
 from dataclasses import dataclass
 
@@ -6,75 +6,69 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hcpf._types import Csr, FloatArray
+from hcpf._types import Csr
+from hcpf.core.collective import LOCAL, Collective
+from hcpf.core.layout import Shard
 from hcpf.core.rates import pair_rates
-from hcpf.core.state import State
-from hcpf.core.value_model import ValueModel
-from hcpf.data.held_out import hold_out, sample_missing
-from hcpf.data.sampling import locate, pair_keys, select
+from hcpf.core.theta import pair_element
+from hcpf.data.held_out import HeldOutPairs, hold_out, sample_missing
+from hcpf.data.sampling import pair_keys, without
 from hcpf.errors import InputError
+from hcpf.training.state import FitState
 
-_MOST = 50_000  # observed pairs looked at in one evaluation
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOut:
-    """Validation pairs by position, with the weight that brings the missing ones to scale."""
-
-    users: NDArray[np.int64]
-    items: NDArray[np.int64]
-    values: FloatArray
-    missing_users: NDArray[np.int64]
-    missing_items: NDArray[np.int64]
-    missing_weight: float
-
-    def log_likelihood(
-        self, state: State, value_model: ValueModel, order: NDArray[np.int64] | None
-    ) -> float:
-        """Log likelihood of one observed pair with its share of the missing ones, on average."""
-        rows = np.arange(len(state.users.mean)) if order is None else np.argsort(order)
-        some = _evenly(len(self.users), _MOST)
-        users, items = rows[self.users[some]], self.items[some]
-        rate = pair_rates(state.users.mean, state.items.mean, users, items)
-        element = state.element
-        if state.varying is not None:
-            element = state.varying.element_at(element, users, items)
-        observed = value_model.distribution(rate, element).log_density(self.values[some])
-        missing = pair_rates(
-            state.users.mean, state.items.mean, rows[self.missing_users], self.missing_items
-        )
-        share = self.missing_weight * float(np.sum(missing)) / len(self.users)
-        return float(np.mean(observed)) - share
+_MAX_SCORED = 50_000  # observed pairs scored in one evaluation
 
 
-def _evenly(size: int, most: int) -> NDArray[np.int64]:
-    """At most ``most`` positions spread evenly over ``size``: the pairs are sorted by user."""
-    return np.linspace(0, size - 1, min(size, most)).round().astype(np.int64)
+def validation_log_likelihood(
+    state: FitState, shard: Shard, held_out: HeldOutPairs, comm: Collective = LOCAL
+) -> float:
+    """Return the log-likelihood per observed pair, each with its share of the missing ones.
+
+    ``held_out`` are the pairs of the worker's own users, by their position in the shard.
+    """
+    rows = shard.order.rows_of_users()
+    some = _evenly(len(held_out), _MAX_SCORED)
+    u, i = rows[held_out.users[some]], held_out.items[some]
+    means = state.users.factors.mean, state.items.factors.mean
+    element = state.element
+    if state.pooling is not None:
+        element = pair_element(element, [(state.users.theta, state.items.theta)], u, i)
+    distribution = state.value_model.distribution(pair_rates(*means, u, i), element)
+    observed = distribution.log_density(held_out.values[some])
+    missing = pair_rates(*means, rows[held_out.missing_users], held_out.missing_items)
+    sums = np.array([observed.sum(), len(some), missing.sum(), len(held_out)])
+    log_density, n_scored, missing_rate, n_pairs = comm.sum(sums)
+    return float(log_density / n_scored - held_out.missing_weight * missing_rate / n_pairs)
+
+
+def _evenly(size: int, max_size: int) -> NDArray[np.int64]:
+    """Return at most ``max_size`` positions spread evenly: the pairs are sorted by user."""
+    return np.linspace(0, size - 1, min(size, max_size)).round().astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
-    """What is trained on, what is held out, and all pairs that take no part in training."""
+class TrainingSplit:
+    """The entries trained on, the validation pairs, and all pairs that take no part."""
 
     training: Csr
-    held_out: HeldOut | None
+    validation: HeldOutPairs | None
     excluded: Csr | None
 
-    def check_support(self, value_model: ValueModel) -> None:
-        """Raise an error if the value model cannot give a held-out value."""
-        if self.held_out is not None:
-            value_model.require(self.held_out.values, " (in validation)")
+    @property
+    def n_excluded(self) -> int:
+        """The number of pairs that take no part in training."""
+        return 0 if self.excluded is None else self.excluded.nnz
 
 
-def set_aside(
+def split_validation(
     matrix: Csr,
     validation: Csr | None,
     exclude: Csr | None,
     validation_fraction: float,
     train_on: str,
     rng: np.random.Generator,
-) -> Parts:
-    """Split off validation pairs and gather everything that takes no part in training.
+) -> TrainingSplit:
+    """Split off validation pairs and join everything that takes no part in training.
 
     As many missing pairs as observed ones are held out, except when training on observed entries
     only: there missing pairs are no data.
@@ -83,25 +77,25 @@ def set_aside(
         if other is not None and other.shape != matrix.shape:
             raise InputError(f"{name} has shape {other.shape}, but the data have {matrix.shape}.")
     if validation is not None and validation.nnz == 0:
-        raise InputError("validation holds no entries: leave it out, or give some.")
+        raise InputError("validation holds no entries. Add some, or remove validation.")
     if matrix.nnz == 0:
         raise InputError("There are no observed entries to fit.")
     if exclude is not None:
-        matrix = _without(matrix, exclude)
+        matrix = without(matrix, exclude)
     if validation is not None:
-        matrix = _without(matrix, validation)
+        matrix = without(matrix, validation)
     elif validation_fraction > 0:
         matrix, validation = hold_out(matrix, validation_fraction, rng)
     if matrix.nnz == 0:
         raise InputError("No observed entries are left to fit: all are excluded or held out.")
     if validation is None:
-        return Parts(matrix, None, exclude)
-    wanted = 0 if train_on == "observed" else validation.nnz
-    missing = sample_missing(matrix, wanted, rng, also=[validation, exclude])
+        return TrainingSplit(matrix, None, exclude)
+    n_missing = 0 if train_on == "observed" else validation.nnz
+    missing = sample_missing(matrix, n_missing, rng, also=[validation, exclude])
     observed = validation.tocoo()
     share = validation.nnz / (validation.nnz + matrix.nnz)
     free = matrix.shape[0] * matrix.shape[1] - matrix.nnz - len(_keys(validation, exclude))
-    held = HeldOut(
+    held_out = HeldOutPairs(
         users=observed.row.astype(np.int64),
         items=observed.col.astype(np.int64),
         values=observed.data.astype(np.float64),
@@ -109,20 +103,11 @@ def set_aside(
         missing_items=missing[1],
         missing_weight=share * free / max(len(missing[0]), 1),
     )
-    return Parts(matrix, held, _union(validation, exclude, missing))
-
-
-def _without(matrix: Csr, other: Csr) -> Csr:
-    """Drop the entries whose pair is stored in ``other``."""
-    pairs = other.tocoo()
-    place = locate(matrix, pairs.row, pairs.col)
-    kept = np.ones(matrix.nnz, dtype=np.bool_)
-    kept[place[place >= 0]] = False
-    return matrix if kept.all() else select(matrix, kept)
+    return TrainingSplit(matrix, held_out, _union(validation, exclude, missing))
 
 
 def _keys(matrix: Csr, other: Csr | None) -> NDArray[np.int64]:
-    """One number for each pair that either matrix stores."""
+    """Return one number per pair that either matrix stores."""
     mine = pair_keys(matrix)
     return mine if other is None else np.union1d(mine, pair_keys(other))
 
@@ -130,7 +115,7 @@ def _keys(matrix: Csr, other: Csr | None) -> NDArray[np.int64]:
 def _union(
     matrix: Csr, other: Csr | None, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
 ) -> Csr:
-    """A matrix that marks the pairs stored in two others, and some more."""
+    """Return a matrix that marks the pairs stored in two others, and some more."""
     width = matrix.shape[1]
     key = np.union1d(_keys(matrix, other), pairs[0] * width + pairs[1])
     marks = np.ones(len(key), np.float32)

@@ -1,4 +1,8 @@
-"""The one training loop: passes, checks, stopping, history, checkpoints, interruption."""
+"""The one training loop: passes, checks, stopping, history, checkpoints, Ctrl-C.
+
+It runs the same on one worker and on many: whatever decides is a number that the collective has
+made the same on all of them.
+"""
 
 import logging
 import signal
@@ -6,209 +10,185 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from hcpf._progress import progress_bar
-from hcpf._types import FloatArray
-from hcpf.core.count_tables import FURTHER
-from hcpf.core.elbo import elbo
-from hcpf.core.half_step import cavi_step
-from hcpf.core.layout import Problem
-from hcpf.core.priors import Priors
-from hcpf.core.rates import pair_rates
-from hcpf.core.state import State, set_shifts
-from hcpf.core.theta import PRIOR_AT
-from hcpf.elements.base import Element
+from hcpf.core.collective import Collective, any_worker
+from hcpf.core.count_tables import SPARE_OCTAVES, rate_normalizer
+from hcpf.core.layout import Shard, ShardSource
+from hcpf.core.rates import needed_log2_rate
+from hcpf.core.theta import PRIOR_PASSES
+from hcpf.core.value_model import ValueModel
+from hcpf.data.held_out import HeldOutPairs
 from hcpf.model.history import Check
 from hcpf.training.checkpoint import Checkpoint
-from hcpf.training.element_update import ValuesOf, best_dispersion, update_theta
-from hcpf.training.held_out import HeldOut
+from hcpf.training.element_update import best_dispersion, update_element
+from hcpf.training.held_out import validation_log_likelihood
 from hcpf.training.options import FitOptions
-from hcpf.training.solvers.algorithm1 import entry_pass
-from hcpf.training.solvers.momentum import (
-    forget_theta,
-    moves_theta,
-    push,
-    restart,
-    restart_if_fallen,
-)
+from hcpf.training.solvers.algorithm1 import algorithm1_pass
+from hcpf.training.solvers.cavi import cavi_pass
+from hcpf.training.solvers.momentum import forget_theta, moves_theta, push, restart_if_fallen
 from hcpf.training.solvers.svi import svi_pass
+from hcpf.training.state import FitState
 
 logger = logging.getLogger("hcpf")
 
-Remake = Callable[[Element, FloatArray | None], Problem]
-"""Lays the data out anew for another element, or with weights that reach larger rates."""
-
-_LOOKED_AT = 1 << 22  # entries at once
-_SAMPLE = 1 << 17  # entries that tell whether rates have left the table
-_ROUNDING = 1e-6  # of the bound, by which it may fall where it has settled
-_LARGEST_DRIFT = 3.0  # of the log rates from where the tables were made
-_DISPERSION_AT = frozenset({3, 10, 30, 60, 100, 200})  # passes after which it is estimated anew
+_RATE_SAMPLE = 1 << 17  # entries that tell whether rates have left the tables
+_ROUNDING = 1e-6  # relative decrease of the ELBO that counts as converged
+_MAX_DRIFT = 3.0  # of the log rates from where the tables were made
+_DISPERSION_PASSES = frozenset({3, 10, 30, 60, 100, 200})
+"""Passes after which the dispersion is estimated again."""
 
 
 @dataclass(eq=False)
-class Run:
-    """One fit under way or finished."""
+class Fit:
+    """One fit under way on one worker."""
 
-    problem: Problem
-    state: State
-    priors: Priors
-    rng: np.random.Generator
-    history: list[Check] = field(default_factory=list)
-    converged: bool = False
-    interrupted: bool = False
+    state: FitState
+    shard: Shard
+    source: ShardSource
+    options: FitOptions
+    validation: HeldOutPairs | None = None
+
+    @property
+    def comm(self) -> Collective:
+        """The workers."""
+        return self.source.comm
+
+    def lay_out(self, value_model: ValueModel, max_log2_rate: np.ndarray) -> None:
+        """Lay out the data again for another element or larger rates."""
+        del self.shard  # two layouts of the data at once would double the memory
+        self.shard = self.source.lay_out(value_model, max_log2_rate)
 
 
 def train(
-    run: Run,
-    options: FitOptions,
+    fit: Fit,
     *,
-    remake: Remake,
-    values_of: ValuesOf,
-    validation: HeldOut | None = None,
     checkpoint: Checkpoint | None = None,
     progress: bool | None = None,
     title: str = "Fitting",
-) -> Run:
-    """Make passes until the bound (or the validation likelihood) settles or max_iter is reached."""
-    seconds = run.history[-1].seconds if run.history else 0.0
+) -> None:
+    """Make passes until the ELBO (or the validation likelihood) converges, or max_iter."""
+    state, options, comm = fit.state, fit.options, fit.comm
+    seconds = state.history[-1].seconds if state.history else 0.0
     clock = time.perf_counter() - seconds
-    # On observed entries alone nothing holds the dispersion: with a whole number of elements for
-    # each distinct value it can shrink without end. The paper's recipe keeps it.
-    free = options.learn_element and run.problem.train_on != "observed"
-    free &= run.state.element.dispersion_parameter is not None
+    # On observed entries alone nothing holds the dispersion: with an integer number of elements
+    # for each distinct value it can shrink without end. The paper's recipe keeps it.
+    learns_dispersion = options.learn_element and fit.shard.trains_on_missing
+    learns_dispersion &= state.element.dispersion_parameter is not None
     with (
         _interruptible() as interrupted,
-        progress_bar(progress, title, options.max_iter) as advance,
+        progress_bar(progress if comm.rank == 0 else False, title, options.max_iter) as advance,
     ):
-        advance(run.state.iteration, "")
-        while run.state.iteration < options.max_iter and not run.converged:
-            _one_pass(run, options)
-            _retabulate(run, remake)
-            if free and run.state.iteration in _DISPERSION_AT:
-                _update_dispersion(run, remake, values_of)
-            last = run.state.iteration >= options.max_iter or interrupted()
-            if last or run.state.iteration % options.check_every == 0:
-                _check(run, options, validation, time.perf_counter() - clock)
+        advance(state.iteration, "")
+        while state.iteration < options.max_iter and not state.converged:
+            _make_pass(fit)
+            _retabulate(fit)
+            if learns_dispersion and state.iteration in _DISPERSION_PASSES:
+                _update_dispersion(fit)
+            stopping = any_worker(comm, interrupted())
+            last = state.iteration >= options.max_iter or stopping
+            if last or state.iteration % options.check_every == 0:
+                _check(fit, time.perf_counter() - clock)
             if checkpoint is not None:
-                checkpoint.maybe_save(run, force=last or run.converged)
-            advance(1, f"bound {run.history[-1].elbo:,.0f}" if run.history else "")
-            if interrupted():
-                run.interrupted = True
-                logger.warning(
-                    "Interrupted after pass %d; the model is usable.", run.state.iteration
-                )
+                checkpoint.maybe_save(fit.state, fit.shard, force=last or state.converged)
+            advance(1, f"ELBO {state.history[-1].elbo:,.0f}" if state.history else "")
+            if stopping:
+                state.interrupted = True
+                logger.warning("Interrupted after pass %d; the model is usable.", state.iteration)
                 break
-    return run
 
 
-def _one_pass(run: Run, options: FitOptions) -> None:
-    state, problem, priors = run.state, run.problem, run.priors
-    solver = options.solver_at(state.iteration, problem.users.size, problem.n_observed)
-    fit_prior = options.learn_element and state.iteration in PRIOR_AT
+def _make_pass(fit: Fit) -> None:
+    state, shard, options, comm = fit.state, fit.shard, fit.options, fit.comm
+    totals = shard.totals
+    solver = options.solver_at(state.iteration, totals.n_users, totals.n_entries)
+    fit_prior = options.learn_element and state.iteration in PRIOR_PASSES
     if solver == "svi":
-        svi_pass(state, problem, priors, options.svi, fit_prior=fit_prior)
+        svi_pass(state, shard, options.svi, comm, fit_prior=fit_prior)
     elif solver == "entry":
-        entry_pass(state, problem, priors, options.entry, run.rng, fit_prior=fit_prior)
+        algorithm1_pass(state, shard, options.entry, fit_prior=fit_prior)
     else:
-        if options.solver == "auto":
-            push(state, problem)
-        cavi_step(state, problem, priors, fit_prior=fit_prior)
-        if options.solver == "auto" and moves_theta(state, problem):
-            restart_if_fallen(state, elbo(state, problem, priors))
+        if options.has_momentum:
+            push(state, shard)
+        cavi_pass(state, shard, comm, fit_prior=fit_prior)
+        if options.has_momentum and moves_theta(state, shard):
+            restart_if_fallen(state, state.elbo(shard, comm))
     state.iteration += 1
     if options.learn_element:
-        update_theta(state, problem)
+        update_element(state, shard)
 
 
-def _retabulate(run: Run, remake: Remake) -> None:
-    """Tabulate anew where theta has moved far from the tables, or rates beyond their weights.
+def _retabulate(fit: Fit) -> None:
+    """Tabulate again where theta has moved far from the tables, or rates beyond their weights.
 
-    A sum over n cut short still gives a lower bound, so nothing done so far is wrong, only not
-    optimal.
+    A sum over n that was cut short still gives a lower bound, so nothing done so far is wrong,
+    only not optimal.
     """
-    state, problem = run.state, run.problem
-    shift = state.slope - problem.local.slope
-    drifted = state.varying is None and abs(shift) >= _LARGEST_DRIFT
-    # A theta of its own moves a pair's rate, perhaps to where there is no table.
-    moved = state.varying is not None and state.iteration - 1 in PRIOR_AT
-    if not (state.cut_short or drifted or moved):
+    state, tables, comm = fit.state, fit.shard.tables, fit.comm
+    drift = rate_normalizer(state.value_model) - tables.log_normalizer
+    has_drifted = state.pooling is None and abs(drift) >= _MAX_DRIFT
+    # Row-specific theta shifts the pair's log rate, possibly outside the tabulated range.
+    has_moved = state.pooling is not None and state.iteration - 1 in PRIOR_PASSES
+    if not (state.is_truncated or has_drifted or has_moved):
         return
-    spare, step = (0.0, 1) if state.cut_short else (FURTHER, max(1, problem.n_observed // _SAMPLE))
-    if drifted or np.any(_reach(run, 0.0, step) - spare > problem.local.reach):
-        reach = _reach(run, -shift, step)
-        del problem, run.problem  # two layouts of the data at once would double the memory
-        run.problem = remake(state.element, reach)
-        state.slope = run.problem.local.slope
-        set_shifts(state, run.problem)
-    state.cut_short = False
+    spare, step = 0.0, 1
+    if not state.is_truncated:
+        spare, step = SPARE_OCTAVES, max(1, fit.shard.totals.n_entries // _RATE_SAMPLE)
+
+    def needed(moved: float) -> np.ndarray:
+        return comm.max(
+            needed_log2_rate(state.users, state.items, fit.shard, moved=moved, step=step)
+        )
+
+    if has_drifted or np.any(needed(0.0) - spare > tables.max_log2_rate):
+        fit.lay_out(state.value_model, needed(-drift))
+        state.set_shifts(fit.shard)
+    state.is_truncated = False
 
 
-def _reach(run: Run, moved: float, step: int = 1) -> FloatArray:
-    """How far the weights must reach for the current rates, looked at a few entries at a time.
-
-    ``moved`` is what another element to tabulate would add to the log rates; one entry in
-    ``step`` is looked at.
-    """
-    state, side, local = run.state, run.problem.users, run.problem.local
-    reach = np.full_like(local.reach, -np.inf)
-    for first in range(0, run.problem.n_observed, _LOOKED_AT * step):
-        entry = np.arange(first, min(first + _LOOKED_AT * step, run.problem.n_observed), step)
-        # Product-of-means rates: what Algorithm 1 sums at, and no less than the geometric ones.
-        users, items = side.owner(entry), side.entries.index[entry]
-        rate = pair_rates(state.users.mean, state.items.mean, users, items)
-        log_rate = np.log(np.maximum(rate, 1e-300)) + moved
-        log_rate += state.users.shift[users] + state.items.shift[items]
-        log_rate += local.local.cross * state.users.cross[users] * state.items.cross[items]
-        reach = np.maximum(reach, local.reach_for(log_rate, entry))
-    return reach
-
-
-def _update_dispersion(run: Run, remake: Remake, values_of: ValuesOf) -> None:
-    """Take the new dispersion if, and only if, the bound rises with it."""
-    state = run.state
-    element, slope, tabulated = state.element, state.slope, run.problem.element
-    reach = run.problem.local.reach
-    candidate = best_dispersion(state, run.problem, values_of)
-    if candidate == element:
+def _update_dispersion(fit: Fit) -> None:
+    """Take the new dispersion if, and only if, the ELBO rises with it."""
+    state, comm, pooling = fit.state, fit.comm, fit.state.pooling
+    before, tabulated = state.value_model, fit.shard.value_model
+    max_log2_rate = fit.shard.tables.max_log2_rate
+    candidate = best_dispersion(state, fit.shard, comm)
+    if candidate == before.element:
         return
-    before = elbo(state, run.problem, run.priors)
-    varying = copy(state.varying)
-    if state.varying is not None:
-        state.varying.rescale(float(candidate.kappa / element.kappa))
-    del run.problem  # two layouts of the data at once would double the memory
-    run.problem = remake(candidate, reach)
-    state.element, state.slope = candidate, run.problem.local.slope
-    set_shifts(state, run.problem)
-    if not elbo(state, run.problem, run.priors) >= before:
-        del run.problem
-        run.problem = remake(tabulated, reach)
-        state.element, state.slope, state.varying = element, slope, varying
-        set_shifts(state, run.problem)
+    elbo, thetas = state.elbo(fit.shard, comm), (state.users.theta, state.items.theta)
+    if pooling is not None:
+        ratio = float(candidate.kappa / before.element.kappa)
+        state.users.theta, state.items.theta = pooling.rescaled(*thetas, ratio)
+    state.set_element(candidate)
+    fit.lay_out(state.value_model, max_log2_rate)
+    state.set_shifts(fit.shard)
+    if state.elbo(fit.shard, comm) >= elbo:
+        forget_theta(state)
         return
-    forget_theta(state)
+    state.users.theta, state.items.theta = thetas
+    state.value_model = before
+    fit.lay_out(tabulated, max_log2_rate)
+    state.set_shifts(fit.shard)
 
 
-def _check(run: Run, options: FitOptions, validation: HeldOut | None, seconds: float) -> None:
-    bound = elbo(run.state, run.problem, run.priors)
-    score = (
-        None
-        if validation is None
-        else validation.log_likelihood(run.state, run.problem.value_model, run.problem.order)
-    )
-    run.history.append(Check(run.state.iteration, seconds, bound, score))
-    logger.info("pass %d: bound %.6g, validation %s", run.state.iteration, bound, score)
-    run.converged = options.tol > 0 and _settled(run.history, options.tol)
-    if len(run.history) > 1 and bound < run.history[-2].elbo:
-        restart(run.state)  # momentum has overshot
-        fell = run.history[-2].elbo - bound > _ROUNDING * abs(bound)
-        run.converged &= not (fell and options.solver == "auto" and score is None)
+def _check(fit: Fit, seconds: float) -> None:
+    """Add a line to the history, and decide whether the fit has converged."""
+    state, options, history = fit.state, fit.options, fit.state.history
+    elbo, score = state.elbo(fit.shard, fit.comm), None
+    if fit.validation is not None:
+        score = validation_log_likelihood(state, fit.shard, fit.validation, fit.comm)
+    history.append(Check(state.iteration, seconds, elbo, score))
+    logger.info("pass %d: ELBO %.6g, validation %s", state.iteration, elbo, score)
+    state.converged = options.tol > 0 and _has_converged(history, options.tol)
+    if len(history) > 1 and elbo < history[-2].elbo:
+        state.momentum = None  # it has overshot
+        fell = history[-2].elbo - elbo > _ROUNDING * abs(elbo)
+        state.converged &= not (fell and options.has_momentum and score is None)
 
 
-def _settled(history: list[Check], tol: float) -> bool:
+def _has_converged(history: list[Check], tol: float) -> bool:
     if len(history) < 2:
         return False
     old, new = history[-2], history[-1]

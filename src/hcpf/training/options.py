@@ -61,6 +61,11 @@ class FitOptions:
         large = n_users >= _ENOUGH_USERS and n_observed >= _ENOUGH_ENTRIES
         return "svi" if large and iteration < self.svi_passes else "cavi"
 
+    @property
+    def has_momentum(self) -> bool:
+        """Whether coordinate ascent is accelerated by momentum."""
+        return self.solver == "auto"
+
     def describe(self) -> str:
         """A line that two runs share if and only if they would take the same steps."""
         return "; ".join(f"{f.name}={getattr(self, f.name)!r}" for f in fields(self))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from hcpf.core.value_model import TRAIN_ON, ValueModel
 from hcpf.elements.base import Element
 from hcpf.errors import ParameterError
 from hcpf.training.options import FitOptions
-from hcpf.training.recipes import check_tempering
 
 COMBINATIONS = ("average", "best")
 STARTS = ("auto", "noise", "clusters")
@@ -49,7 +49,7 @@ class FitPlan:
             n_components=whole("n_components", self.n_components),
             train_on=one_of("train_on", self.train_on, TRAIN_ON),
             n_fits=whole("n_fits", self.n_fits),
-            tempering=check_tempering(self.tempering),
+            tempering=_check_tempering(self.tempering),
             combine=one_of("combine", self.combine, COMBINATIONS),
             init=one_of("init", self.init, STARTS),
             validation_fraction=number(
@@ -89,3 +89,10 @@ class FitPlan:
     def keeps_its_start(self) -> bool:
         """Whether clusters of items can be where a fit begins."""
         return self.options.solver in ("auto", "cavi") and self.train_on != "observed"
+
+
+def _check_tempering(value: Any) -> str | float:
+    """Return a checked ``tempering``: "auto" or a positive number."""
+    if isinstance(value, str):
+        return one_of("tempering", value, ("auto",))
+    return number("tempering", value, 1e-3, 1e3, "'auto' or a number from 0.001 to 1000")

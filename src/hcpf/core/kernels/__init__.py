@@ -10,10 +10,10 @@ rows with shapes so small that exp(digamma) might underflow, which are scaled to
 where even that dot product underflows, the entry is redone by log-sum-exp.
 """
 
-from hcpf.core.kernels.bound import pair_rates, pattern_rate, side_bound, sum_log_z
+from hcpf.core.kernels.bound import listed_rates, pair_rates, side_bound, sum_log_z
 from hcpf.core.kernels.extrapolate import extrapolate
 from hcpf.core.kernels.layout import advance, transpose, weigh_values
-from hcpf.core.kernels.rows import scale_rows, update_rows
+from hcpf.core.kernels.rows import accumulate_rows, apply_rows, scale_rows, update_rows
 from hcpf.core.kernels.tabulate import tabulate
 from hcpf.core.kernels.topn import add_logs, best_columns
 from hcpf.core.kernels.types import (
@@ -24,9 +24,9 @@ from hcpf.core.kernels.types import (
     SHIFT,
     Entries,
     Factors,
-    Local,
-    Pattern,
+    ListedPairs,
     Prior,
+    TableArrays,
 )
 from hcpf.core.kernels.vector import aligned_zeros, padded_rows
 
@@ -38,17 +38,19 @@ __all__ = [
     "SHIFT",
     "Entries",
     "Factors",
-    "Local",
-    "Pattern",
+    "ListedPairs",
     "Prior",
+    "TableArrays",
+    "accumulate_rows",
     "add_logs",
     "advance",
     "aligned_zeros",
+    "apply_rows",
     "best_columns",
     "extrapolate",
+    "listed_rates",
     "padded_rows",
     "pair_rates",
-    "pattern_rate",
     "scale_rows",
     "side_bound",
     "sum_log_z",

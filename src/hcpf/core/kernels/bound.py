@@ -14,30 +14,30 @@ f4 = np.float32
 
 
 @kernel(fastmath=FAST)
-def _row_log_z(entries, rows, cols, local, u):
+def _row_log_z(entries, rows, cols, tables, u):
     """Sum of log Z over the row's entries, and whether the tables did not hold some of them."""
     size = rows.a.shape[1]
     index, coordinate = entries.index, entries.coordinate
-    g, h, tilt, log_scale = rows.g, cols.g, cols.tilt, cols.log_scale
+    g, h, row_terms, log_scale = rows.g, cols.g, cols.row_terms, cols.log_scale
     shift = cols.shift
-    table, least, mode = local.log_table, local.least, local.mode
-    row_scale = rows.tilt[u, MULTIPLIER]
+    table, least, mode = tables.log_table, tables.least, tables.mode
+    row_scale = rows.row_terms[u, MULTIPLIER]
     row_log = rows.log_scale[u] + rows.shift[u]
-    row_cross = local.cross * rows.tilt[u, CROSS]
+    row_cross = tables.cross * rows.row_terms[u, CROSS]
     total = 0.0
     for e in range(entries.start[u], entries.stop[u]):
         i = index[e]
         dot = f4(0.0)
         for k in range(size):
             dot += g[u, k] * h[i, k]
-        x = dot * (row_scale * tilt[i, MULTIPLIER])
+        x = dot * (row_scale * row_terms[i, MULTIPLIER])
         y = coordinate[e]
         if not dot > TINY_DOT:
             return total, True
         log_rate = row_log + log_scale[i] + shift[i] + math.log(dot)
         if row_cross != 0.0:
-            x *= f4(math.exp(min(row_cross * tilt[i, CROSS], 80.0)))
-            log_rate += row_cross * tilt[i, CROSS]
+            x *= f4(math.exp(min(row_cross * row_terms[i, CROSS], 80.0)))
+            log_rate += row_cross * row_terms[i, CROSS]
         if mode == KNOWN:
             total += y * log_rate
             continue
@@ -46,10 +46,10 @@ def _row_log_z(entries, rows, cols, local, u):
             x = x * y
         else:
             row = int(y)
-        if not (x >= local.x_low and x < local.x_high):
+        if not (x >= tables.x_low and x < tables.x_high):
             return total, True
         bits = np.float32(x).view(np.int32)
-        j = (bits >> 20) - local.first_code
+        j = (bits >> 20) - tables.first_code
         t = float(bits & 0xFFFFF) * 2.0**-20
         total += piece(table, row, j, t, float(y) - row, mode)
         if mode == ROWS:
@@ -62,25 +62,25 @@ def _row_log_z(entries, rows, cols, local, u):
 
 
 @kernel()
-def _slow_log_z(entries, rows, cols, local, u):
+def _slow_log_z(entries, rows, cols, tables, u):
     """A row's sum of log Z, each entry summed over n directly."""
     total, shares = 0.0, np.empty(rows.a.shape[1])
     for e in range(entries.start[u], entries.stop[u]):
         i = entries.index[e]
-        log_rate = log_rate_of(rows, cols, u, i, shares) + element_shift(rows, cols, local, u, i)
-        total += outside(local, log_rate, entries.coordinate[e])[1]
+        log_rate = log_rate_of(rows, cols, u, i, shares) + element_shift(rows, cols, tables, u, i)
+        total += outside(tables, log_rate, entries.coordinate[e])[1]
     return total
 
 
 @kernel()
-def sum_log_z(first, last, entries, rows, cols, local, blocks, sums):
+def sum_log_z(first, last, entries, rows, cols, tables, blocks, sums):
     """Per block of rows: the sum of log Z over the entries (without the part constant in n)."""
     for block in range(first, last):
         total = 0.0
         for u in range(blocks[block], blocks[block + 1]):
-            part, slow = _row_log_z(entries, rows, cols, local, u)
+            part, slow = _row_log_z(entries, rows, cols, tables, u)
             if slow:
-                part = _slow_log_z(entries, rows, cols, local, u)
+                part = _slow_log_z(entries, rows, cols, tables, u)
             total += part
         sums[block] = total
 
@@ -115,8 +115,8 @@ def side_bound(first, last, rows, prior, activity_shape, blocks, sums):
 
 
 @kernel(fastmath=FAST)
-def pattern_rate(first, last, start, stop, index, row_mean, col_mean, blocks, sums):
-    """Per block: the sum of E[s_u] . E[v_i] over the pairs of a pattern."""
+def listed_rates(first, last, start, stop, index, row_mean, col_mean, blocks, sums):
+    """Per block: the sum of E[s_u] . E[v_i] over the pairs of a listed."""
     size = row_mean.shape[1]
     for block in range(first, last):
         total = 0.0

@@ -26,16 +26,16 @@ def _find(entries, u, i):
 
 
 @kernel()
-def _expected_count(local, rate, shift, y):
+def _expected_count(tables, rate, shift, y):
     """E[n] at the product-of-means rate, the paper's rule for q(n); 1 if its sum was cut short."""
     x = np.float32(rate * math.exp(min(shift, 80.0)))
     fast = table_four(
-        local.mode, local.first_code, local.x_low, local.x_high,
-        local.mean_table.shape[1], local.mean_table.reshape(-1), (x, x, x, x), (y, y, y, y),
+        tables.mode, tables.first_code, tables.x_low, tables.x_high,
+        tables.mean_table.shape[1], tables.mean_table.reshape(-1), (x, x, x, x), (y, y, y, y),
     )[0]  # fmt: skip
     if fast >= np.float32(0.0):
         return float(fast), 0
-    mean, _, cut = outside(local, math.log(rate) + shift, y)
+    mean, _, cut = outside(tables, math.log(rate) + shift, y)
     return mean, cut
 
 
@@ -71,7 +71,7 @@ def _move(a, b, activity_b, activity_a, rate, shape, step, count_share, weight, 
 
 @kernel()
 def entry_steps(
-    entries, excluded, owner, local, shifts, users, items, user_prior, item_prior,
+    entries, excluded, owner, tables, shifts, users, items, user_prior, item_prior,
     weights, clocks, tau, xi, share_observed, n_steps, rng, counts,
 ):  # fmt: skip
     """Run ``n_steps`` of Algorithm 1; users and items are (a, b, activity_b) in float64.
@@ -100,8 +100,8 @@ def entry_steps(
         kind, count = 1, 0.0
         if e >= 0:
             kind = 0
-            shift = user_shift[u] + item_shift[i] + local.cross * user_cross[u] * item_cross[i]
-            count, cut = _expected_count(local, rate, shift, entries.coordinate[e])
+            shift = user_shift[u] + item_shift[i] + tables.cross * user_cross[u] * item_cross[i]
+            count, cut = _expected_count(tables, rate, shift, entries.coordinate[e])
             counts[0] += 1.0
             counts[1] += count
             counts[2] += cut

@@ -54,13 +54,13 @@ def scale_rows(rows):
     for u in range(len(rows.a)):
         least = rescale_row(rows.a, rows.mean, rows.g, u)
         rows.log_scale[u] = 0.0 if least > _NO_UNDERFLOW else _scale_small_row(rows, u)
-        rows.tilt[u, MULTIPLIER] = _multiplier(rows.log_scale[u] + rows.shift[u])
+        rows.row_terms[u, MULTIPLIER] = _multiplier(rows.log_scale[u] + rows.shift[u])
 
 
 @kernel(fastmath=FAST)
-def _add_pattern(pattern, cols, first, last, base, scale, rates):
-    """Per row: the shared part of the rates and the pattern's pairs on top."""
-    start, stop, index, means = pattern.start, pattern.stop, pattern.index, cols.mean
+def _add_listed(listed, cols, first, last, base, scale, rates):
+    """Per row: the shared part of the rates and the listed's pairs on top."""
+    start, stop, index, means = listed.start, listed.stop, listed.index, cols.mean
     for u in range(first, last):
         r = u - first
         for k in range(len(base)):
@@ -69,14 +69,14 @@ def _add_pattern(pattern, cols, first, last, base, scale, rates):
             for k in range(len(base)):
                 rates[r, k] += means[index[e], k]
         for k in range(len(base)):
-            rates[r, k] = scale * max(base[k] + pattern.sign * rates[r, k], 0.0)
+            rates[r, k] = scale * max(base[k] + listed.sign * rates[r, k], 0.0)
 
 
 @kernel()
 def _posteriors(rows, first, last, prior, sums, rates, column_sum):
     """New posteriors of some rows; adds their means to the column sums."""
     a, mean, g, activity_b = rows.a, rows.mean, rows.g, rows.activity_b
-    log_scales, tilt, shifts = rows.log_scale, rows.tilt, rows.shift
+    log_scales, row_terms, shifts = rows.log_scale, rows.row_terms, rows.shift
     row_count, cross_count, value_sum = rows.count, rows.cross_count, rows.value_sum
     totals, counts, slow = sums.totals, sums.counts, sums.slow
     shape, scale, step = prior.shape, prior.scale, prior.step
@@ -92,17 +92,17 @@ def _posteriors(rows, first, last, prior, sums, rates, column_sum):
         log_scale = 0.0 if least > _NO_UNDERFLOW else _scale_small_row(rows, u)
         if log_scale != log_scales[u]:  # both are 0 as a rule
             log_scales[u] = log_scale
-            tilt[u, MULTIPLIER] = _multiplier(log_scale + shifts[u])
+            row_terms[u, MULTIPLIER] = _multiplier(log_scale + shifts[u])
 
 
 @kernel()
 def update_rows(
-    first, last, entries, rows, cols, local, prior, base, pattern, blocks, column_sums, counts
+    first, last, entries, rows, cols, tables, prior, base, listed, blocks, column_sums, counts
 ):
     """One half-step: the optimal posterior of each row of some blocks, the columns held fixed.
 
     ``base`` is the part of the rates that all rows share (the column sums of the other side's
-    means, or 0); ``pattern`` adds or takes away single pairs. Sums over rows come back per block,
+    means, or 0); ``listed`` adds or takes away single pairs. Sums over rows come back per block,
     added to what is there.
     """
     # Arrays are copied in loops: an assignment of slices would compile its error message, too.
@@ -116,15 +116,75 @@ def update_rows(
     for block in range(first, last):
         for here in range(blocks[block], blocks[block + 1], _SPAN):
             end = min(here + _SPAN, blocks[block + 1])
-            accumulate(entries, rows, cols, local, here, end, acc, span)
+            accumulate(entries, rows, cols, tables, here, end, acc, span)
             for r in range(end - here):
                 if span.slow[r]:
                     total = span.totals[r, :size]
-                    slow_row(entries, rows, cols, local, here + r, total, span.counts[r])
+                    slow_row(entries, rows, cols, tables, here + r, total, span.counts[r])
                 counts[block, COUNT] += span.counts[r, COUNT]
                 counts[block, CUT] += span.counts[r, CUT]
-            if pattern.sign != 0.0:
-                _add_pattern(pattern, cols, here, end, base, prior.scale, rates)
+            if listed.sign != 0.0:
+                _add_listed(listed, cols, here, end, base, prior.scale, rates)
+            _posteriors(rows, here, end, prior, span, rates, column_sum)
+            for k in range(size):
+                column_sums[block, k] += column_sum[k]
+                column_sum[k] = f4(0.0)
+
+
+@kernel()
+def accumulate_rows(
+    first, last, entries, rows, cols, tables, listed, blocks, totals, listed_means, counts
+):
+    """Fill in what the entries and listed pairs of each row of some blocks add up to.
+
+    The first half of ``update_rows``, in a unit that adds up over workers: ``totals`` are sums of
+    E[n] phi_k, ``listed_means`` sums of the other axis' means over the listed pairs.
+    """
+    size, width = rows.a.shape[1], rows.g.shape[1]
+    acc = np.zeros(width, np.float32)
+    span = Sums(np.empty((_SPAN, width)), np.empty((_SPAN, 4)), np.empty(_SPAN, np.bool_))
+    start, stop, index, means = listed.start, listed.stop, listed.index, cols.mean
+    for block in range(first, last):
+        for here in range(blocks[block], blocks[block + 1], _SPAN):
+            end = min(here + _SPAN, blocks[block + 1])
+            accumulate(entries, rows, cols, tables, here, end, acc, span)
+            for u in range(here, end):
+                r = u - here
+                if span.slow[r]:
+                    total = span.totals[r, :size]
+                    slow_row(entries, rows, cols, tables, u, total, span.counts[r])
+                for k in range(size):
+                    unit = 1.0 if span.slow[r] else float(rows.g[u, k])
+                    totals[u, k] = span.totals[r, k] * unit
+                for j in range(4):
+                    counts[u, j] = span.counts[r, j]
+                for e in range(start[u], stop[u]):
+                    for k in range(size):
+                        listed_means[u, k] += means[index[e], k]
+
+
+@kernel()
+def apply_rows(
+    first, last, offset, rows, prior, base, sign, totals, listed_means, counts, blocks, column_sums
+):
+    """Set the posteriors of each row of some blocks from sums over all workers.
+
+    The second half of ``update_rows``. The sums of row u stand in row u - ``offset``.
+    """
+    size, width = rows.a.shape[1], rows.g.shape[1]
+    column_sum = np.zeros(width, np.float32)
+    span = Sums(np.zeros((_SPAN, width)), np.empty((_SPAN, 4)), np.ones(_SPAN, np.bool_))
+    rates = np.zeros((_SPAN, width))
+    for block in range(first, last):
+        for here in range(blocks[block], blocks[block + 1], _SPAN):
+            end = min(here + _SPAN, blocks[block + 1])
+            for u in range(here, end):
+                r, j = u - here, u - offset
+                for k in range(size):
+                    span.totals[r, k] = totals[j, k]
+                    rates[r, k] = prior.scale * max(base[k] + sign * listed_means[j, k], 0.0)
+                for column in range(4):
+                    span.counts[r, column] = counts[j, column]
             _posteriors(rows, here, end, prior, span, rates, column_sum)
             for k in range(size):
                 column_sums[block, k] += column_sum[k]

@@ -73,14 +73,14 @@ def log_rate_of(rows, cols, u, i, shares):
 
 
 @kernel()
-def element_shift(rows, cols, local, u, i):
+def element_shift(rows, cols, tables, u, i):
     """What the element adds to the log rate of a pair."""
     shift = rows.shift[u] + cols.shift[i]
-    return shift + local.cross * float(rows.tilt[u, CROSS]) * float(cols.tilt[i, CROSS])
+    return shift + tables.cross * float(rows.row_terms[u, CROSS]) * float(cols.row_terms[i, CROSS])
 
 
 @kernel()
-def slow_row(entries, rows, cols, local, u, total, count):
+def slow_row(entries, rows, cols, tables, u, total, count):
     """The sums of E[n] phi_k over a whole row, each entry summed over n directly.
 
     For rows that ``accumulate`` cannot finish. Which entries those are may depend on the last
@@ -91,13 +91,13 @@ def slow_row(entries, rows, cols, local, u, total, count):
     shares = np.empty(total.shape[0])
     for e in range(entries.start[u], entries.stop[u]):
         i = entries.index[e]
-        log_rate = log_rate_of(rows, cols, u, i, shares) + element_shift(rows, cols, local, u, i)
-        mean, _, cut = outside(local, log_rate, entries.coordinate[e])
+        log_rate = log_rate_of(rows, cols, u, i, shares) + element_shift(rows, cols, tables, u, i)
+        mean, _, cut = outside(tables, log_rate, entries.coordinate[e])
         count[COUNT] += mean
         count[CUT] += cut
-        count[CROSS_COUNT] += (1.0 if local.crosses_once else mean) * cols.tilt[i, CROSS]
+        count[CROSS_COUNT] += (1.0 if tables.is_hurdle else mean) * cols.row_terms[i, CROSS]
         if len(entries.value):
-            count[VALUE_SUM] += entries.value[e] * cols.tilt.view(np.float64)[i, WEIGHT]
+            count[VALUE_SUM] += entries.value[e] * cols.row_terms.view(np.float64)[i, WEIGHT]
         for k in range(len(shares)):
             total[k] += mean * shares[k]
 
@@ -130,7 +130,7 @@ def _four_ahead(e, end):
 
 
 @kernel(fastmath=FAST)
-def accumulate(entries, rows, cols, local, first, last, acc, sums):
+def accumulate(entries, rows, cols, tables, first, last, acc, sums):
     """Per row: sum_i (E[n_ui] / dot_ui) g_ik, four entries at a time.
 
     That times g_uk is sum_i E[n_ui] phi_uik. ``acc`` holds zeros. ``sums.slow`` marks rows that
@@ -138,19 +138,19 @@ def accumulate(entries, rows, cols, local, first, last, acc, sums):
     """
     index, coordinate = entries.index, entries.coordinate
     starts, stops = entries.start, entries.stop
-    g, h, row_tilt, tilt = rows.g, cols.g, rows.tilt, cols.tilt
-    mode, code, low, high = local.mode, local.first_code, local.x_low, local.x_high
-    segments, table = local.mean_table.shape[1], local.mean_table.reshape(-1)
-    cross_factor, is_once = f4(LOG2_E * local.cross), local.crosses_once
-    is_crossed = is_once or local.cross != 0.0
-    value, value_weights = entries.value, tilt.view(np.float64)
+    g, h, own_terms, row_terms = rows.g, cols.g, rows.row_terms, cols.row_terms
+    mode, code, low, high = tables.mode, tables.first_code, tables.x_low, tables.x_high
+    segments, table = tables.mean_table.shape[1], tables.mean_table.reshape(-1)
+    cross_factor, is_hurdle = f4(LOG2_E * tables.cross), tables.is_hurdle
+    is_crossed = is_hurdle or tables.cross != 0.0
+    value, value_weights = entries.value, row_terms.view(np.float64)
     is_weighed = len(value) > 0
     fours = np.zeros((4, 4))
     totals, counts, slow = sums.totals, sums.counts, sums.slow
     ahead = index if len(index) >= 4 else np.zeros(4, index.dtype)
     end = len(ahead)
     for u in range(first, last):
-        row_scale, row_cross = row_tilt[u, MULTIPLIER], cross_factor * row_tilt[u, CROSS]
+        row_scale, row_cross = own_terms[u, MULTIPLIER], cross_factor * own_terms[u, CROSS]
         e, stop, r = starts[u], stops[u], u - first
         pending, is_fast, is_first = 0, True, True
         while e < stop:
@@ -160,17 +160,17 @@ def accumulate(entries, rows, cols, local, first, last, acc, sums):
             soon = take_four(ahead, _four_ahead(e + _SOON, end))
             later = take_four(ahead, _four_ahead(e + _LATER, end))
             if mode != KNOWN:
-                fetch_four(tilt, later)
+                fetch_four(row_terms, later)
             dots = dot_four(g, u, h, here, soon, later)
             means, crosses = mean_four(
                 mode, code, low, high, segments, table, take_four(coordinate, places),
-                here, dots, row_scale, row_cross, tilt,
+                here, dots, row_scale, row_cross, row_terms,
             )  # fmt: skip
             means, weights, holds = weigh_four(means, dots, stop - e)
             is_fast &= holds
             add_products(fours, COUNT, means, _ONES)
             if is_crossed:
-                theta_counts = _ones_before(stop - e) if is_once else means
+                theta_counts = _ones_before(stop - e) if is_hurdle else means
                 add_products(fours, CROSS_COUNT, theta_counts, crosses)
             if is_weighed:
                 add_weighed(fours, VALUE_SUM, value, e, stop - e, value_weights, here)

@@ -5,14 +5,14 @@ from typing import NamedTuple
 import numpy as np
 
 KNOWN, ROWS, SHIFT, GRID, DIRECT = 0, 1, 2, 3, 4
-"""The modes of the local step; see ``hcpf.core.count_tables``."""
+"""The modes of the tables step; see ``hcpf.core.count_tables``."""
 
 TINY_DOT = np.float32(1e-26)
 """A scaled dot product below this may have lost what underflowed, and is redone in logarithms."""
 
 
 MULTIPLIER, CROSS, WEIGHT = 0, 1, 1
-"""Columns of ``Factors.tilt``, the last one as float64: four columns of float32 in all."""
+"""Columns of ``Factors.row_terms``, the last one as float64: four columns of float32 in all."""
 
 COUNT, CUT, CROSS_COUNT, VALUE_SUM = 0, 1, 2, 3
 """Columns of ``Sums.counts``: sums of E[n], of entries whose series was cut short, of E[n] x_i (or
@@ -44,25 +44,25 @@ class Factors(NamedTuple):
     count: np.ndarray  # sum of E[n] over the row's entries, from the last half-step
     cross_count: np.ndarray  # sum of E[n] x_i, or of x_i, over the row's entries
     value_sum: np.ndarray  # sum of y_ui weight_i over the row's entries, where there are values
-    tilt: np.ndarray  # multiplier and x_u, float32, and weight: entries read them in no order
+    row_terms: np.ndarray  # multiplier and x_u, float32, and weight: entries read them in no order
 
     @property
     def multiplier(self) -> np.ndarray:
         """exp(log_scale + shift), which a dot product is multiplied with; 0 or inf if too far."""
-        return self.tilt[:, MULTIPLIER]
+        return self.row_terms[:, MULTIPLIER]
 
     @property
     def cross(self) -> np.ndarray:
-        """x_u: a pair adds local.cross x_u x_i to its log rate."""
-        return self.tilt[:, CROSS]
+        """x_u: a pair adds tables.cross x_u x_i to its log rate."""
+        return self.row_terms[:, CROSS]
 
     @property
     def weight(self) -> np.ndarray:
         """What a value counts with for theta of the other side."""
-        return self.tilt.view(np.float64)[:, WEIGHT]
+        return self.row_terms.view(np.float64)[:, WEIGHT]
 
 
-class Local(NamedTuple):
+class TableArrays(NamedTuple):
     """Where E[n] and log Z come from; see ``hcpf.core.count_tables``."""
 
     mode: int
@@ -79,7 +79,7 @@ class Local(NamedTuple):
     places: np.ndarray  # GRID: log |g| of the table's rows; DIRECT: g of the distinct values
     sign: float  # GRID: sign of g
     cross: float = 0.0  # factor of x_u x_i in the log rate; 0 where no element varies by both
-    crosses_once: bool = False  # whether an entry adds x_i to its cross count, not E[n] x_i
+    is_hurdle: bool = False  # whether an entry adds x_i to its cross count, not E[n] x_i
 
 
 class Prior(NamedTuple):
@@ -92,7 +92,7 @@ class Prior(NamedTuple):
     scale: float  # how much of the data the entries stand for (1, or users / batch)
 
 
-class Pattern(NamedTuple):
+class ListedPairs(NamedTuple):
     """Pairs whose means enter the rates one by one: excluded (-1) or the observed ones (+1)."""
 
     start: np.ndarray

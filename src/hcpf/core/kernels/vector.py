@@ -208,8 +208,8 @@ def fetch_four(typing_context, values, rows):
 def table_four(typing_context, mode, first_code, x_low, x_high, segments, table, x, coordinate):
     """E[n] of four entries at the rates x from the table, or -1 where x lies outside it.
 
-    That is always so where nothing is tabulated. Takes the fields of ``Local`` one by one, the
-    table flat: reading them from the tuple in the innermost loop would count references there.
+    That is always so where nothing is tabulated. Takes the fields of ``TableArrays`` one by one,
+    the table flat: reading them from the tuple in the innermost loop would count references there.
     """
 
     def generate(context, builder, signature, arguments):
@@ -226,17 +226,17 @@ def table_four(typing_context, mode, first_code, x_low, x_high, segments, table,
 @intrinsic
 def mean_four(
     typing_context, mode, first_code, x_low, x_high, segments, table, coordinate,
-    rows, dots, row_scale, row_cross, tilt,
+    rows, dots, row_scale, row_cross, row_terms,
 ):  # fmt: skip
     """E[n] of four entries at their dot products, or -1 where the table does not hold it.
 
-    The rates are dot row_scale scale_i 2^(row_cross cross_i), where ``tilt`` has the scale and
+    The rates are dot row_scale scale_i 2^(row_cross cross_i), where ``row_terms`` has the scale and
     cross of each row. Returns cross_i, too.
     """
 
     def generate(context, builder, signature, arguments):
         table = context.make_array(signature.args[5])(context, builder, arguments[5])
-        _, at_tilt = matrix(context, builder, signature.args[11], arguments[11])
+        _, at_terms = matrix(context, builder, signature.args[11], arguments[11])
         y, dots = _from_tuple(builder, arguments[6]), _from_tuple(builder, arguments[8])
         rows = cgutils.unpack_tuple(builder, arguments[7], 4)
         row_scale, row_cross = arguments[9:11]
@@ -244,7 +244,7 @@ def mean_four(
         crosses = cgutils.alloca_once_value(builder, ir.Constant(_QUAD, [0.0] * 4))
         rates = cgutils.alloca_once(builder, _QUAD)
         with _unless_known(builder, arguments[0]):
-            pairs = [load(builder, at_tilt(row), FLOAT, 2) for row in rows]
+            pairs = [load(builder, at_terms(row), FLOAT, 2) for row in rows]
             low, high = (pairs[i].pick([0, 1, 2, 3], pairs[i + 1]) for i in (0, 2))
             scale, cross = low.pick([0, 2, 4, 6], high), low.pick([1, 3, 5, 7], high)
             builder.store(cross.value, crosses)
@@ -261,7 +261,7 @@ def mean_four(
         return context.make_tuple(builder, signature.return_type, parts)
 
     number = types.float32
-    more = (FOUR, _ROWS, FOUR, number, number, tilt)
+    more = (FOUR, _ROWS, FOUR, number, number, row_terms)
     return types.UniTuple(FOUR, 2)(*_table_types(table), *more), generate
 
 

@@ -6,12 +6,16 @@ import numpy as np
 
 from hcpf._checks import flag, number, settle
 from hcpf._types import FloatArray
+from hcpf.core import kernels
+from hcpf.core.axis import Axis
+from hcpf.core.collective import LOCAL
 from hcpf.core.half_step import half_step
-from hcpf.core.kernels import Factors, Pattern
+from hcpf.core.kernels import ListedPairs
 from hcpf.core.kernels.entry import entry_steps
-from hcpf.core.layout import Problem, Side
-from hcpf.core.priors import Priors
-from hcpf.core.state import State, learn_theta, rescale, side_prior
+from hcpf.core.layout import Shard
+from hcpf.core.posterior import axis_prior
+from hcpf.training.solvers.memory import DrawMemory, RowMemory
+from hcpf.training.state import FitState
 
 
 @dataclass(frozen=True)
@@ -41,103 +45,86 @@ class EntryOptions:
         )
 
 
-def entry_pass(
-    state: State,
-    problem: Problem,
-    priors: Priors,
-    options: EntryOptions,
-    rng: np.random.Generator,
-    *,
-    fit_prior: bool = False,
+def algorithm1_pass(
+    state: FitState, shard: Shard, options: EntryOptions, *, fit_prior: bool = False
 ) -> None:
     """Draw as many entries as the data hold, and move the rows of each."""
-    size = state.users.a.shape[1]
-    memory = state.extras
-    if not memory:
-        _remember(memory, "user", state.users)
-        _remember(memory, "item", state.items)
-    share = observed_share(problem, options.stratified)
-    users = tuple(memory[f"user_{name}"] for name in ("a", "b", "activity_b"))
-    items = tuple(memory[f"item_{name}"] for name in ("a", "b", "activity_b"))
-    weights = _weights(problem.users, problem, share), _weights(problem.items, problem, share)
+    if state.draws is None:
+        state.draws = DrawMemory(RowMemory.of(state.users), RowMemory.of(state.items))
+    memory, n_entries = state.draws, shard.totals.n_entries
+    users, items = memory.users, memory.items
+    share = observed_share(shard, options.stratified)
     counts = np.zeros(3)
-    owner = problem.users.owner(np.arange(problem.n_observed))
-    factors = state.users, state.items
+    factors = state.users.factors, state.items.factors
     shifts = *(f.shift for f in factors), *(f.cross.astype(np.float64) for f in factors)
+    priors = [axis_prior(state.priors, axis, state.users.n_components) for axis in Axis]
     entry_steps(
-        problem.users.entries, _excluded(problem.users), owner, problem.tables,
-        shifts, users, items, side_prior(priors, size, True),
-        side_prior(priors, size, False), weights, (memory["user_clock"], memory["item_clock"]),
-        options.tau, options.xi, share, problem.n_observed, rng, counts,
+        shard.users.entries, excluded_pairs(shard, Axis.USERS),
+        shard.users.owner(np.arange(n_entries)), shard.tables.arrays, shifts,
+        (users.a, users.b, users.activity_b), (items.a, items.b, items.activity_b), *priors,
+        (_weights(shard, Axis.USERS, share), _weights(shard, Axis.ITEMS, share)),
+        (users.clock, items.clock),
+        options.tau, options.xi, share, n_entries, state.rng, counts,
     )  # fmt: skip
-    state.sum_counts = problem.n_observed * float(counts[1]) / max(float(counts[0]), 1.0)
-    state.cut_short = bool(counts[2] > 0)
-    _recall(memory, "user", state.users)
-    _recall(memory, "item", state.items)
-    state.user_sums = state.users.mean.sum(axis=0, dtype=np.float64)
-    state.item_sums = state.items.mean.sum(axis=0, dtype=np.float64)
-    rescale(state)
-    if state.varying is not None:
-        _learn_theta(state, problem, priors, fit_prior)
-        _recall(memory, "user", state.users)
-        _recall(memory, "item", state.items)
+    state.sum_counts = n_entries * float(counts[1]) / max(float(counts[0]), 1.0)
+    state.is_truncated = bool(counts[2] > 0)
+    _recall(state, memory)
+    for mine in state.axes:
+        mine.mean_sums = mine.factors.mean.sum(axis=0, dtype=np.float64)
+        kernels.scale_rows(mine.factors)
+    if state.pooling is not None:
+        _update_theta(state, shard, fit_prior)
+        _recall(state, memory)
 
 
-def _learn_theta(state: State, problem: Problem, priors: Priors, fit_prior: bool) -> None:
+def _recall(state: FitState, memory: DrawMemory) -> None:
+    memory.users.write_to(state.users)
+    memory.items.write_to(state.items)
+
+
+def _update_theta(state: FitState, shard: Shard, fit_prior: bool) -> None:
     """Update theta from the counts of all entries, the factors held where they are."""
-    size = state.users.a.shape[1]
-    for users in (True, False):
-        rows, cols = (state.users, state.items) if users else (state.items, state.users)
-        side = problem.users if users else problem.items
-        col_sums = state.item_sums if users else state.user_sums
-        half_step(rows, cols, side, problem, side_prior(priors, size, users, step=0.0), col_sums)
-        learn_theta(state, problem, users=users, fit_prior=fit_prior)
+    for axis in Axis:
+        mine, other = state.axis(axis), state.axis(axis.other)
+        hold = axis_prior(state.priors, axis, mine.n_components, step=0.0)
+        sums = mine.mean_sums
+        half_step(mine, other, shard.layout(axis), shard.tables.arrays, hold)
+        mine.mean_sums = sums
+        state.update_theta(axis, shard, LOCAL, fit_prior=fit_prior)
 
 
-def observed_share(problem: Problem, stratified: bool) -> float:
-    """The chance that a draw is an observed entry."""
-    in_grid = problem.n_observed / (problem.n_observed + _missing(problem.users, problem).sum())
+def observed_share(shard: Shard, stratified: bool) -> float:
+    """Return the probability that a draw is an observed entry."""
+    n_entries = shard.totals.n_entries
+    in_grid = n_entries / (n_entries + _missing(shard, Axis.USERS).sum())
     return max(0.5, float(in_grid)) if stratified else float(in_grid)
 
 
-def _weights(side: Side, problem: Problem, share: float) -> FloatArray:
-    r"""What an observed and a missing draw of each row stand for: d/p and (C - d)/(1 - p).
+def _weights(shard: Shard, axis: Axis, share: float) -> FloatArray:
+    r"""Return what an observed and a missing draw of each row stand for: d/p and (C - d)/(1 - p).
 
     d is the row's number of observed entries, C that of all pairs that take part, and p the
     chance that a draw of the row is an observed one.
     """
-    degree, missing = side.degrees.astype(np.float64), _missing(side, problem)
-    observed_draws = share * degree / problem.n_observed
+    degree, missing = shard.layout(axis).degrees.astype(np.float64), _missing(shard, axis)
+    observed_draws = share * degree / shard.totals.n_entries
     missing_draws = (1.0 - share) * missing / max(float(missing.sum()), 1.0)
     draws = np.maximum(observed_draws + missing_draws, 1e-300)
     chance = np.stack([observed_draws, missing_draws], axis=1) / draws[:, None]
     return np.stack([degree, missing], axis=1) / np.maximum(chance, 1e-300)
 
 
-def _missing(side: Side, problem: Problem) -> FloatArray:
-    """Per row: the pairs that take part in training without being observed."""
-    if problem.train_on == "observed":
-        return np.zeros(side.size)
-    width = problem.items.size if side is problem.users else problem.users.size
-    excluded = _excluded(side)
-    return width - side.degrees - (excluded.stop - excluded.start).astype(np.float64)
+def _missing(shard: Shard, axis: Axis) -> FloatArray:
+    """Return, per row, the pairs that take part in training without being observed."""
+    layout = shard.layout(axis)
+    if not shard.trains_on_missing:
+        return np.zeros(layout.n_rows)
+    excluded = excluded_pairs(shard, axis)
+    n_excluded = (excluded.stop - excluded.start).astype(np.float64)
+    return shard.layout(axis.other).n_rows - layout.degrees - n_excluded
 
 
-def _excluded(side: Side) -> Pattern:
-    if side.pattern.sign < 0:
-        return side.pattern
-    return side.pattern._replace(stop=side.pattern.start)
-
-
-def _remember(memory: dict[str, FloatArray], side: str, factors: Factors) -> None:
-    """Keep float64 copies: single draws move a row by less than float32 can hold."""
-    memory[f"{side}_a"] = factors.a.astype(np.float64)
-    memory[f"{side}_b"] = factors.a / factors.mean.astype(np.float64)
-    memory[f"{side}_activity_b"] = factors.activity_b.copy()
-    memory[f"{side}_clock"] = np.zeros(len(factors.activity_b))
-
-
-def _recall(memory: dict[str, FloatArray], side: str, factors: Factors) -> None:
-    factors.a[:] = memory[f"{side}_a"]
-    factors.mean[:] = memory[f"{side}_a"] / memory[f"{side}_b"]
-    factors.activity_b[:] = memory[f"{side}_activity_b"]
+def excluded_pairs(shard: Shard, axis: Axis) -> ListedPairs:
+    """Return the excluded pairs, of which there are none when training on observed entries."""
+    listed = shard.layout(axis).listed
+    return listed if listed.sign < 0 else listed._replace(stop=listed.start)

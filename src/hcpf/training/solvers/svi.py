@@ -1,7 +1,8 @@
 """Stochastic variational inference over minibatches of users.
 
-Rows of the problem are in random order, so a batch is a range of rows, and within every item the
-entries of a batch are a range too: one pointer per item walks through them as the pass goes on.
+Users are laid out in random order, so that a batch is a range of rows, and within every item the
+entries of a batch are a range, too: one pointer per item walks through them as the pass proceeds.
+Each worker takes its share of one common batch.
 """
 
 from dataclasses import dataclass
@@ -12,12 +13,14 @@ from numpy.typing import NDArray
 
 from hcpf._checks import number, settle, whole
 from hcpf.core import kernels
-from hcpf.core.half_step import half_step
-from hcpf.core.kernels import Entries, Pattern
-from hcpf.core.layout import Problem, row_blocks
-from hcpf.core.priors import Priors
-from hcpf.core.state import State, learn_theta, side_prior
+from hcpf.core.axis import Axis
+from hcpf.core.collective import LOCAL, Collective
+from hcpf.core.half_step import update_axis
+from hcpf.core.kernels import Entries, ListedPairs
+from hcpf.core.layout import Layout, Shard
+from hcpf.core.posterior import axis_prior
 from hcpf.core.threads import share
+from hcpf.training.state import FitState
 
 
 @dataclass(frozen=True)
@@ -50,77 +53,72 @@ class SviOptions:
 
 
 def svi_pass(
-    state: State,
-    problem: Problem,
-    priors: Priors,
+    state: FitState,
+    shard: Shard,
     options: SviOptions,
+    comm: Collective = LOCAL,
     *,
     fit_prior: bool = False,
 ) -> None:
-    """One pass over all users in minibatches, the items moving after each.
+    """Make one pass over all users in minibatches, the items moving after each.
 
-    A theta of the users moves with each batch, one of the items when the pass is over.
+    Theta of the users moves with each batch, theta of the items when the pass is over.
     """
-    n_users, size = state.users.a.shape
+    users, items, size = state.users, state.items, state.users.n_components
+    n_users, position = shard.totals.n_users, shard.order.position
     edges = np.linspace(0, n_users, min(options.batches, n_users) + 1).astype(np.int64)
-    walk = _Walk(problem)
-    user_prior = side_prior(priors, size, users=True, scale=problem.weight)
-    user_sums, batch_sums = np.zeros(size), np.zeros(size)
-    sum_counts, cut = 0.0, 0.0
-    sums = state.items.count, state.items.cross_count, state.items.value_sum
-    item_sums = np.zeros((len(sums), len(state.items.count)))
+    walk, arrays = _Walk(shard.items), shard.tables.arrays
+    user_prior = axis_prior(state.priors, Axis.USERS, size, scale=shard.tempering)
+    user_sums, sum_counts, truncated = np.zeros(size), 0.0, 0.0
+    counts = items.factors.count, items.factors.cross_count, items.factors.value_sum
+    item_counts = np.zeros((len(counts), items.n_rows))
     for first, last in pairwise(edges.tolist()):
-        blocks = row_blocks(problem.users.entries, first, last)
+        start, stop = np.searchsorted(position, [first, last]).tolist()
+        batch = shard.users.window(start, stop)
         for _ in range(options.local_sweeps):
-            batch_sums, user_counts = half_step(
-                state.users, state.items, problem.users, problem, user_prior, state.item_sums,
-                blocks=blocks,
-            )  # fmt: skip
-            learn_theta(state, problem, users=True, rows=slice(first, last))
-            cut += user_counts[1]
-        step = min((state.steps + options.tau) ** -options.xi, 1.0)
-        scale = problem.weight * n_users / (last - first)
-        entries, pattern = walk.to(last)
-        state.item_sums, item_counts = half_step(
-            state.items, state.users, problem.items, problem,
-            side_prior(priors, size, users=False, step=step, scale=scale), batch_sums,
-            entries=entries, pattern=pattern,
-        )  # fmt: skip
-        state.steps += 1
-        item_sums += sums
-        user_sums += batch_sums
-        sum_counts += item_counts[0]
-        cut += item_counts[1]
-    state.user_sums, state.sum_counts, state.cut_short = user_sums, sum_counts, cut > 0
-    for mine, total in zip(sums, item_sums, strict=True):
+            info = update_axis(users, items, batch, arrays, user_prior, comm)
+            state.update_theta(Axis.USERS, shard, comm, rows=slice(start, stop))
+            truncated += info.n_truncated
+        step = min((state.svi_step + options.tau) ** -options.xi, 1.0)
+        scale = shard.tempering * n_users / (last - first)
+        prior = axis_prior(state.priors, Axis.ITEMS, size, step=step, scale=scale)
+        info = update_axis(items, users, walk.to(stop), arrays, prior, comm)
+        state.svi_step += 1
+        item_counts += counts
+        user_sums += users.mean_sums
+        sum_counts += info.sum_counts
+        truncated += info.n_truncated
+    users.mean_sums, state.sum_counts, state.is_truncated = user_sums, sum_counts, truncated > 0
+    for mine, total in zip(counts, item_counts, strict=True):
         mine[:] = total
-    learn_theta(state, problem, users=True, fit_prior=fit_prior)
-    learn_theta(state, problem, users=False, fit_prior=fit_prior)
+    for axis in Axis:
+        state.update_theta(axis, shard, comm, fit_prior=fit_prior)
 
 
 class _Walk:
-    """Pointers into every item's entries (and pattern) that move from batch to batch."""
+    """Pointers into every item's entries and listed pairs that move from batch to batch."""
 
-    def __init__(self, problem: Problem) -> None:
-        self._entries, self._pattern = problem.items.entries, problem.items.pattern
-        self._at = self._entries.start.copy()
-        self._pattern_at = self._pattern.start.copy()
+    def __init__(self, items: Layout) -> None:
+        self._items = items
+        self._entry = items.entries.start.copy()
+        self._listed = items.listed.start.copy()
 
-    def to(self, bound: int) -> tuple[Entries, Pattern]:
-        """The items' entries and pattern of users before ``bound`` and after the last bound."""
-        here, self._at = self._at, self._advance(self._at, self._entries, bound)
-        there, self._pattern_at = (
-            self._pattern_at,
-            self._advance(self._pattern_at, self._pattern, bound),
+    def to(self, row: int) -> Layout:
+        """Return the items' entries of users between the last call's row and this one's."""
+        items, entry, listed = self._items, self._entry, self._listed
+        self._entry = _advance(entry, items.entries, row)
+        self._listed = _advance(listed, items.listed, row)
+        return Layout(
+            items.entries._replace(start=entry, stop=self._entry),
+            items.listed._replace(start=listed, stop=self._listed),
+            items.blocks,
         )
-        return (
-            self._entries._replace(start=here, stop=self._at),
-            self._pattern._replace(start=there, stop=self._pattern_at),
-        )
 
-    def _advance(
-        self, at: NDArray[np.int64], rows: Entries | Pattern, bound: int
-    ) -> NDArray[np.int64]:
-        out = np.empty_like(at)
-        share(kernels.advance, len(at), at, rows.stop, rows.index, bound, out, work=len(at))
-        return out
+
+def _advance(
+    position: NDArray[np.int64], rows: Entries | ListedPairs, bound: int
+) -> NDArray[np.int64]:
+    out = np.empty_like(position)
+    arguments = position, rows.stop, rows.index, bound, out
+    share(kernels.advance, len(position), *arguments, work=len(position))
+    return out

@@ -1,13 +1,12 @@
-"""What "auto" means: the element for some values, the priors for some data, observed training."""
+"""Resolve what users give to numbers: the value model, the priors and the tempering."""
 
 import logging
 from typing import Any
 
 import numpy as np
 
-from hcpf._checks import number, one_of
 from hcpf._types import Csr, FloatArray
-from hcpf.core.layout import mostly_observed, sharing_of
+from hcpf.core.layout import mostly_observed
 from hcpf.core.priors import FACTOR_SHAPE, Priors, expected_count
 from hcpf.core.value_model import ValueModel
 from hcpf.elements import (
@@ -25,18 +24,20 @@ from hcpf.elements import (
     get,
 )
 from hcpf.errors import EstimationError, InputError, ParameterError
+from hcpf.training.held_out import TrainingSplit
+from hcpf.training.plan import FitPlan
 
 logger = logging.getLogger("hcpf")
 
 OBSERVED_COUNT = -float(np.log(0.001))
 """E[n] when training on observed entries only: the paper assumes a share of 0.001 missing."""
-MOST_OBSERVED_COUNT = 30.0
+MAX_OBSERVED_COUNT = 30.0
 """E[n] at most, where the normal needs more."""
 OBSERVED_SHAPES = 30.0
 """Of priors="auto" on observed entries only: the sum of the shapes of a row's factors."""
 
 TEMPERING_SCALE = 8.0
-MOST_TEMPERING, MOST_TEMPERING_OF_SEVERAL = 4.0, 8.0
+MAX_TEMPERING, MAX_TEMPERING_OF_SEVERAL = 4.0, 8.0
 """Of tempering="auto": what ``usual_tempering`` gives at most, to a single fit and to several."""
 
 _MAX_ESTIMATION_VALUES = 1 << 18
@@ -56,6 +57,21 @@ _DISCRETE: tuple[type[Element], ...] = (
     Binomial, Poisson, NegativeBinomial, ZeroTruncatedPoisson, Logarithmic, Geometric,
 )  # fmt: skip
 _POSITIVE: tuple[type[Element], ...] = (Gamma, InverseGaussian)
+
+
+def resolve_value_model(plan: FitPlan, split: TrainingSplit) -> ValueModel:
+    """Return the value model of a plan for the training values, checked on the held-out ones."""
+    held_out, values = split.validation, split.training.data
+    if plan.hurdle and held_out is not None and len(held_out):
+        # A value that is a single element could otherwise be beyond the element's reach.
+        values = np.append(values, [held_out.values.min(), held_out.values.max()])
+    value_model = choose_value_model(
+        plan.element, values,
+        vary_by=plan.vary_by, hurdle=plan.hurdle, train_on=plan.train_on, priors=plan.priors,
+    )  # fmt: skip
+    if held_out is not None:
+        value_model.require(held_out.values, " (in validation)")
+    return value_model
 
 
 def choose_value_model(
@@ -98,7 +114,7 @@ def choose_value_model(
 
 def _require_usual_size(value_model: ValueModel) -> None:
     """Refuse units in which float32 does not hold theta of a user times that of an item."""
-    element, sharing = value_model.element, sharing_of(value_model)
+    element, sharing = value_model.element, value_model.sharing
     if sharing is None or not sharing.sign:
         return
     what, size, most = "mean", float(element.mean), _MAX_CROSSED_MEAN
@@ -171,10 +187,10 @@ def observed_count(element: Element, values: FloatArray, priors: str | Priors) -
     if priors == "paper":
         return OBSERVED_COUNT
     needed = element.min_observed_count(values)
-    return float(np.clip(needed, OBSERVED_COUNT, MOST_OBSERVED_COUNT))
+    return float(np.clip(needed, OBSERVED_COUNT, MAX_OBSERVED_COUNT))
 
 
-def choose_priors(
+def resolve_priors(
     priors: str | Priors,
     matrix: Csr,
     value_model: ValueModel,
@@ -205,13 +221,6 @@ def choose_priors(
     return Priors.matched(expected, n_components, shape)
 
 
-def check_tempering(value: Any) -> str | float:
-    """Return a checked ``tempering``: "auto" or a positive number."""
-    if isinstance(value, str):
-        return one_of("tempering", value, ("auto",))
-    return number("tempering", value, 1e-3, 1e3, "'auto' or a number from 0.001 to 1000")
-
-
 def is_dense(matrix: Csr, excluded: Csr | None = None) -> bool:
     """Whether most pairs are observed, of those that are not excluded."""
     return mostly_observed(matrix.nnz, matrix.shape, 0 if excluded is None else excluded.nnz)
@@ -228,6 +237,6 @@ def usual_tempering(
     """
     if train_on == "observed" or solver == "entry" or is_dense(matrix, excluded):
         return 1.0
-    most = MOST_TEMPERING if n_fits == 1 else MOST_TEMPERING_OF_SEVERAL
+    most = MAX_TEMPERING if n_fits == 1 else MAX_TEMPERING_OF_SEVERAL
     entries_per_row = matrix.nnz / max(matrix.shape)
     return float(np.clip(entries_per_row / TEMPERING_SCALE, 1.0, most))
