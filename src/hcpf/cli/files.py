@@ -39,7 +39,7 @@ def replacing(path: Path) -> Generator[Path]:
 
     existed = path.exists()
     try:
-        with atomic_path(path.resolve()) as partial:  # a link stays, its target is replaced
+        with atomic_path(path) as partial:
             yield partial
     except BrokenPipeError:
         raise

@@ -79,9 +79,7 @@ def predict(
         tables = predict_all(fitted, users, items, _LEVEL)
     if output is not None:
         existed = output.exists()
-        rows = write_tables(
-            output.resolve(), tables, overwrite=overwrite, total=total, progress=None
-        )
+        rows = write_tables(output, tables, overwrite=overwrite, total=total, progress=None)
         note_written(output, replaced=existed)
         if as_json:
             show_json({"path": str(output), "rows": rows})

@@ -65,9 +65,7 @@ def recommend(
     tables = _recommend(fitted, ids, n, by.value, not seen, item_names)
     if output is not None:
         existed = output.exists()
-        rows = write_tables(
-            output.resolve(), tables, overwrite=overwrite, total=n * len(ids), progress=None
-        )
+        rows = write_tables(output, tables, overwrite=overwrite, total=n * len(ids), progress=None)
         note_written(output, replaced=existed)
         if as_json:
             show_json({"path": str(output), "users": len(ids), "rows": rows})

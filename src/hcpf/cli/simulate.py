@@ -87,7 +87,7 @@ def _write(data: "Interactions", output: Path, overwrite: bool) -> None:
     matrix, existed = data.matrix, output.exists()
     users = np.repeat(data.users, np.diff(matrix.indptr))
     entries = Table(user=users, item=data.items[matrix.indices], response=matrix.data)
-    write_tables(output.resolve(), [entries], overwrite=overwrite)
+    write_tables(output, [entries], overwrite=overwrite)
     note_written(output, replaced=existed)
 
 
