@@ -162,15 +162,16 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(run, quick, tmp_path,
     assert list(tmp_path.iterdir()) == [output]
 
 
-def test_symbolic_link_is_followed(run, quick, tmp_path):
+def test_a_symbolic_link_is_replaced(run, quick, tmp_path):
     target, link = tmp_path / "real.png", tmp_path / "link.png"
     target.write_bytes(b"old")
     link.symlink_to(target)
     result = run(["reproduce", "figure1", "-o", str(link)])
     assert result.exit_code == 0
     assert result.stderr.startswith("Overwrote")
-    assert link.is_symlink()
-    assert target.read_bytes() == b"image png"
+    assert not link.is_symlink()
+    assert link.read_bytes() == b"image png"
+    assert target.read_bytes() == b"old"
 
 
 def test_missing_dependency_is_one_line(run, tmp_path, monkeypatch):

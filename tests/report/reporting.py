@@ -5,7 +5,8 @@ from html.parser import HTMLParser
 from hcpf import HCPF, Interactions, simulate
 
 SECTIONS = [
-    "headline", "prediction", "values", "convergence", "activity", "components", "examples", "users",
+    "headline", "prediction", "values", "convergence", "activity", "components", "examples",
+    "users",
 ]  # fmt: skip
 _VOID = {"meta", "link", "input", "br"}
 

@@ -11,7 +11,7 @@ from hcpf.cli.files import prepare_file, write_file
 from hcpf.cli.screen import note, show_json
 from hcpf.errors import InputError
 
-commands = typer.Typer(help="Compute the paper's figure and tables anew.", no_args_is_help=True)
+commands = typer.Typer(help="Compute the paper's figure and tables.", no_args_is_help=True)
 
 Image = Annotated[Path, typer.Option("--output", "-o", help="Image to write: .png, .pdf or .svg.")]
 Data = Annotated[
@@ -20,7 +20,7 @@ Data = Annotated[
 Folder = Annotated[Path, typer.Option("--output", "-o", help="Folder for results and tables.")]
 Components = Annotated[int, typer.Option("--components", "-K", help="Number of components.")]
 Only = Annotated[list[str] | None, typer.Option("--only", help="A data set; may be repeated.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of the split and of the fits.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of the split and of the fits.")]
 
 
 @commands.command("figure1")
@@ -76,10 +76,10 @@ def _reproduce_tables(
         write_file(target, text.encode())
     if as_json:
         show_json([asdict(cell) for cell in chosen])
-    _complain_of_failures(chosen)
+    _report_failures(chosen)
 
 
-def _complain_of_failures(chosen: list[Any]) -> None:
+def _report_failures(chosen: list[Any]) -> None:
     failed = [cell for cell in chosen if cell.error]
     for cell in failed:
         note(f"hcpf: failed: {cell.dataset}, {cell.model} on {cell.trained_on}: {cell.error}")
@@ -87,55 +87,25 @@ def _complain_of_failures(chosen: list[Any]) -> None:
         raise typer.Exit(INCOMPLETE)
 
 
-@commands.command("table3")
-def table3(
-    data: Data,
-    output: Folder = Path("reproduction"),
-    components: Components = 50,
-    only: Only = None,
-    seed: Seed = 0,
-    as_json: options.Json = False,
-) -> None:
-    """Table 3: test log likelihood of the full matrix. Stopped runs go on where they were."""
-    _reproduce_tables(("table3",), data, output, components, only, seed, as_json)
+def _add_command(name: str, tables: tuple[str, ...], about: str, *, figure: bool = False) -> None:
+    def command(
+        data: Data,
+        output: Folder = Path("reproduction"),
+        components: Components = 50,
+        only: Only = None,
+        seed: Seed = 0,
+        as_json: options.Json = False,
+    ) -> None:
+        if figure:
+            _draw_figure1(output / "figure1.png")
+        _reproduce_tables(tables, data, output, components, only, seed, as_json)
+
+    commands.command(name, help=f"{about} An interrupted run resumes.")(command)
 
 
-@commands.command("table4")
-def table4(
-    data: Data,
-    output: Folder = Path("reproduction"),
-    components: Components = 50,
-    only: Only = None,
-    seed: Seed = 0,
-    as_json: options.Json = False,
-) -> None:
-    """Table 4: test log likelihood of observed entries. Stopped runs go on where they were."""
-    _reproduce_tables(("table4",), data, output, components, only, seed, as_json)
-
-
-@commands.command("table5")
-def table5(
-    data: Data,
-    output: Folder = Path("reproduction"),
-    components: Components = 50,
-    only: Only = None,
-    seed: Seed = 0,
-    as_json: options.Json = False,
-) -> None:
-    """Table 5: test AUC. Stopped runs go on where they were."""
-    _reproduce_tables(("table5",), data, output, components, only, seed, as_json)
-
-
-@commands.command("all")
-def everything(
-    data: Data,
-    output: Folder = Path("reproduction"),
-    components: Components = 50,
-    only: Only = None,
-    seed: Seed = 0,
-    as_json: options.Json = False,
-) -> None:
-    """Tables 3, 4 and 5, and Figure 1. Stopped runs go on where they were."""
-    _draw_figure1(output / "figure1.png")
-    names = ("table3", "table4", "table5", "claims")
-    _reproduce_tables(names, data, output, components, only, seed, as_json)
+_add_command("table3", ("table3",), "Table 3: test log-likelihood of the full matrix.")
+_add_command("table4", ("table4",), "Table 4: test log-likelihood of observed entries.")
+_add_command("table5", ("table5",), "Table 5: test AUC.")
+_add_command(
+    "all", ("table3", "table4", "table5", "claims"), "Tables 3, 4 and 5, and Figure 1.", figure=True
+)

@@ -13,7 +13,7 @@ from hcpf.evaluate.components import Candidate, ComponentPath, choose_components
 from hcpf.evaluate.evaluation import Evaluation, evaluate_model
 from hcpf.evaluate.hpf import HPF, BinaryHPF
 from hcpf.evaluate.plots import plot
-from hcpf.evaluate.protocols import Model, Predictive, Ranker, Response
+from hcpf.evaluate.protocols import Model, Ranker
 from hcpf.evaluate.ranks import RankingScores, ranking
 from hcpf.evaluate.reliability import Calibration, calibration
 from hcpf.evaluate.score import Score
@@ -34,10 +34,8 @@ __all__ = [
     "ModelScores",
     "PerItemElement",
     "Popularity",
-    "Predictive",
     "Ranker",
     "RankingScores",
-    "Response",
     "Score",
     "Scores",
     "Split",

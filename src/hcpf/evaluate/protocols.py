@@ -2,48 +2,9 @@
 
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from hcpf._types import ArrayLike, FloatArray
+from hcpf._types import FloatArray
 from hcpf.core.value_model import ValueModel
-from hcpf.elements.base import Element
-
-
-class Response(Protocol):
-    """The distribution of the values of pairs, given that they are observed."""
-
-    @property
-    def element(self) -> Element:
-        """The element; whether values are discrete follows from its support."""
-        ...
-
-    @property
-    def mean(self) -> FloatArray:
-        """The expected value."""
-        ...
-
-    def log_density(self, y: ArrayLike) -> FloatArray:
-        """Return the log density (or mass) of the values ``y``."""
-        ...
-
-    def cdf(self, y: ArrayLike) -> FloatArray:
-        """Return the probability of a value of at most ``y``."""
-        ...
-
-
-class Predictive(Protocol):
-    """The predictive distribution of pairs."""
-
-    @property
-    def prob_observed(self) -> FloatArray:
-        """Probability that the pairs are observed."""
-        ...
-
-    @property
-    def observed(self) -> Response:
-        """The distribution of their values if they are."""
-        ...
+from hcpf.model.tables import Recommendations
 
 
 class Model(Protocol):
@@ -57,34 +18,15 @@ class Model(Protocol):
         r"""Return Poisson rates: a pair is missing with probability :math:`e^{-\Lambda}`."""
         ...
 
-    def predict_distribution(self, users: Any, items: Any) -> Predictive:
-        """Return the predictive distributions of the pairs."""
-        ...
-
-
-class Recommended(Protocol):
-    """Items for users in columns; ranks begin at 1."""
-
-    @property
-    def user(self) -> NDArray[Any]:
-        """Ids of the users."""
-        ...
-
-    @property
-    def item(self) -> NDArray[Any]:
-        """Ids of the items."""
-        ...
-
-    @property
-    def rank(self) -> NDArray[np.int64]:
-        """1, 2, ... within each user."""
+    def predict_distribution(self, users: Any, items: Any) -> Any:
+        """Return the predictive distributions of the pairs, such as a ``CompoundPoisson``."""
         ...
 
 
 class Ranker(Protocol):
     """What ``ranking`` needs: the best items for users, without those trained on."""
 
-    def recommend(self, users: Any, n: int = 10, *, by: str = ...) -> Recommended:
+    def recommend(self, users: Any, n: int = 10, *, by: str = ...) -> Recommendations:
         """Return the best ``n`` items for each user, best first."""
         ...
 
