@@ -16,7 +16,7 @@ import sets
 from hcpf import HCPF, Interactions
 from hcpf.core.value_model import ValueModel, ways_to_vary
 from hcpf.evaluate import Popularity, Scores, scores, split
-from hcpf.training.recipes import candidate_elements
+from hcpf.training.resolve import candidate_elements
 
 COLUMNS = {
     "data": "", "model": "", "element": "", "L": ".3f", "AUC": ".4f", "conditional": ".4f",

@@ -11,7 +11,7 @@ from typing import Any
 import common
 import sets
 from hcpf import HCPF, Interactions
-from hcpf.training.recipes import likeliest_element
+from hcpf.training.resolve import likeliest_element
 
 SETS = (
     "gowalla_binary", "ml1m", "yelp_250k", "online_retail_spend", "lastfm_artist_tags", "msweb",

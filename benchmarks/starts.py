@@ -13,7 +13,7 @@ import common
 import sets
 from hcpf import HCPF, Interactions
 from hcpf.evaluate import ranking, scores, split
-from hcpf.training.recipes import likeliest_element
+from hcpf.training.resolve import likeliest_element
 
 SETS = (
     "msweb", "steam_hours", "lastfm_artist_tags", "lastfm_user_tags", "echonest_43k", "ml100k",

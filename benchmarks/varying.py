@@ -14,7 +14,7 @@ from hcpf import HCPF, Interactions, elements
 from hcpf.core.value_model import ways_to_vary
 from hcpf.errors import EstimationError
 from hcpf.evaluate import scores, split
-from hcpf.training.recipes import candidate_elements
+from hcpf.training.resolve import candidate_elements
 
 SETS = (
     "online_retail_spend", "completejourney_spend", "steam_hours", "ml1m",
