@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hcpf.core.state import initial_state
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -9,7 +10,6 @@ from scipy import sparse
 import hcpf
 from hcpf import HCPF
 from hcpf.core.layout import make_problem
-from hcpf.core.state import initial_state
 from hcpf.elements import Gamma
 from hcpf.errors import ParameterError
 from hcpf.training import clusters

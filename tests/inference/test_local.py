@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hcpf.core.state import side_prior, state_from_posterior
 from scipy import sparse, special
 
 from cases import CASES
@@ -11,7 +12,6 @@ from hcpf.core.half_step import half_step
 from hcpf.core.layout import make_problem
 from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.priors import Priors
-from hcpf.core.state import side_prior, state_from_posterior
 from hcpf.elements import (
     Binomial,
     Gamma,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hcpf.report.usual_values import usual
 from scipy import sparse, stats
 
 from hcpf import HCPF, CompoundPoisson
@@ -17,7 +18,6 @@ from hcpf.elements import (
     Poisson,
 )
 from hcpf.errors import ParameterError, SupportError
-from hcpf.report.usual_values import usual
 from hcpf.training.element_update import update_theta
 from hcpf.training.solvers.svi import SviOptions, svi_pass
 from inference import dense

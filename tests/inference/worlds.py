@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from hcpf.core.state import state_from_posterior
 from scipy import sparse, special
 
 from cases import EVERYDAY
@@ -10,7 +11,6 @@ from hcpf import HCPF
 from hcpf.core.layout import make_problem
 from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.priors import Priors
-from hcpf.core.state import state_from_posterior
 from hcpf.core.theta import ThetaPosterior
 from hcpf.elements import Degenerate
 from inference import dense

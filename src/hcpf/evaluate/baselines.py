@@ -17,7 +17,7 @@ from hcpf.model.alignment import as_interactions
 from hcpf.model.predict import listed
 from hcpf.model.ranking import best_items, rates
 from hcpf.model.tables import Recommendations
-from hcpf.training.held_out import set_aside
+from hcpf.training.held_out import split_validation
 from hcpf.training.resolve import choose_value_model
 
 _MAX_PASSES = 200
@@ -41,7 +41,7 @@ class _Baseline:
         """Return the entries trained on, and a matrix with a 1 for each excluded pair."""
         data = as_interactions(X)
         marks = None if exclude is None else as_interactions(exclude).matrix
-        parts = set_aside(data.matrix, None, marks, 0.0, "full", np.random.default_rng(0))
+        parts = split_validation(data.matrix, None, marks, 0.0, "full", np.random.default_rng(0))
         self.element_ = choose_value_model(self.element, parts.training.data).element
         self.interactions_ = data
         self._user_index = IdIndex("users", data.users)
