@@ -216,10 +216,11 @@ def cavi(
     matrix: sparse.csr_array, value_model: Any, components: int, seed: int, threads: int
 ) -> Callable[[int], None]:
     """A function that runs n full coordinate ascent iterations, each continuing the last."""
+    from hcpf.core.state import initial_state
+
     from hcpf import Priors
     from hcpf.core.half_step import cavi_step
     from hcpf.core.layout import make_problem
-    from hcpf.core.state import initial_state
     from hcpf.core.threads import kernel_threads
 
     problem = make_problem(matrix, value_model)

@@ -118,7 +118,10 @@ def test_duplicated_pairs(run_json, fails, sales, tmp_path):
     ("options", "message"),
     [
         (["-e", "gama"], "There is no element called 'gama'"),
-        (["-e", "gamma:1,2,3"], "--element gamma:1,2,3: gamma takes 2 parameters (shape, rate), got 3."),
+        (
+            ["-e", "gamma:1,2,3"],
+            "--element gamma:1,2,3: gamma takes 2 parameters (shape, rate), got 3.",
+        ),
         (["-e", "gamma:a=1"], "gamma has no parameter a; it takes 2 parameters"),
         (["-e", "gamma:x"], "'x' is not a number"),
         (["-e", "gamma:-1,2"], "must be a finite number above 0"),
@@ -164,7 +167,20 @@ def test_usage_errors(fails, sales):
 
 
 def test_checkpoint_is_resumed(run_json, fails, sales, tmp_path):
-    options = ["fit", sales, "-K", 2, "--fits", 1, "--threads", 1, "-e", "gamma", "--checkpoint", tmp_path / "c"]
+    options = [
+        "fit",
+        sales,
+        "-K",
+        2,
+        "--fits",
+        1,
+        "--threads",
+        1,
+        "-e",
+        "gamma",
+        "--checkpoint",
+        tmp_path / "c",
+    ]
     one = run_json(*options, "-o", tmp_path / "a", "--max-iter", 3)
     assert any((tmp_path / "c").iterdir())
     shutil.rmtree(tmp_path / "a")

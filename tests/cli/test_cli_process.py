@@ -11,7 +11,20 @@ import pytest
 
 from hcpf.model.fitted import FittedModel
 
-ENDLESS = ("-K", "3", "--fits", "1", "-e", "gamma", "--threads", "1", "--tol", "0", "--max-iter", "100000000")
+ENDLESS = (
+    "-K",
+    "3",
+    "--fits",
+    "1",
+    "-e",
+    "gamma",
+    "--threads",
+    "1",
+    "--tol",
+    "0",
+    "--max-iter",
+    "100000000",
+)
 
 
 def interrupt_when(process, path, seconds=60):

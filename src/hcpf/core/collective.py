@@ -28,7 +28,7 @@ class Collective(Protocol):
         """The number of workers."""
         ...
 
-    def sum(self, x: FloatArray) -> FloatArray:
+    def sum(self, x: Array) -> Array:
         """Return the sum of all workers' arrays, taken in rank order."""
         ...
 
@@ -51,7 +51,7 @@ class LocalCollective:
     rank = 0
     size = 1
 
-    def sum(self, x: FloatArray) -> FloatArray:
+    def sum(self, x: Array) -> Array:
         """Return ``x``."""
         return x
 

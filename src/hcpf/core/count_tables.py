@@ -69,7 +69,7 @@ class CountTables:
     """Log2 of the largest rate, in the tables' scale, that each row of weights serves."""
 
     def needed_log2_rate(self, log_rate: FloatArray, coordinate: NDArray[np.float32]) -> FloatArray:
-        """Return the ``max_log2_rate`` that serves entries at some log rates, with some to spare."""
+        """Return the ``max_log2_rate`` that serves entries at some log rates with a margin."""
         row = np.zeros(len(log_rate), dtype=np.int64)
         if self.arrays.mode == ROWS:
             row = coordinate.astype(np.int64)

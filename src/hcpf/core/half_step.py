@@ -16,6 +16,7 @@ from hcpf.core import kernels
 from hcpf.core.axis import Axis, AxisState
 from hcpf.core.collective import Collective, row_block
 from hcpf.core.kernels import Prior, TableArrays
+from hcpf.core.kernels.types import COUNT, CUT
 from hcpf.core.layout import Layout, row_blocks
 from hcpf.core.threads import share
 
@@ -23,7 +24,7 @@ from hcpf.core.threads import share
 class StepInfo(NamedTuple):
     """What a half-step tells about its entries."""
 
-    count: float
+    sum_counts: float
     """The sum of E[n]."""
     n_truncated: float
     """Entries whose sum over n met the end of the stored weights."""
@@ -117,7 +118,7 @@ def _update_items(
 ) -> StepInfo:
     """Accumulate over the own users, update the own block of items, and exchange the blocks."""
     local = accumulate(mine, other, layout, tables)
-    info = StepInfo(*local.counts.sum(axis=0)[[kernels.COUNT, kernels.CUT]].tolist())
+    info = StepInfo(*local.counts.sum(axis=0)[[COUNT, CUT]].tolist())
     rows = row_block(comm.rank, comm.size, mine.n_rows)
     found = Statistics(*(comm.sum_rows(part) for part in local))
     mine.mean_sums = comm.sum(apply(mine, other, layout, found, prior, rows))

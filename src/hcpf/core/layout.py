@@ -154,7 +154,7 @@ class Values:
         return float(2.0 ** np.floor(np.log2(size))) if size > 0 else 1.0
 
     def in_units(self) -> NDArray[np.float32]:
-        """Return the values as the kernels weigh them for theta; no copy where these are float32."""
+        """Return the values as the kernels weigh them for theta; float32 is not copied."""
         data: NDArray[Any] = self._arrays[1]
         unit = self.unit
         return data if data.dtype == np.float32 else (data / unit).astype(np.float32)

@@ -120,11 +120,12 @@ class PosteriorPredictive(_Average):
 
     def __init__(self, draws: PairDistribution) -> None:
         super().__init__(draws, np.full(draws.shape, 1.0 / draws.shape[0]))
+        self._draws = draws
 
     @property
     def prob_observed(self) -> FloatArray:
         """Probability that the pair is observed."""
-        return np.mean(self._parts.prob_observed, axis=0)
+        return np.mean(self._draws.prob_observed, axis=0)
 
     @property
     def mean_observed(self) -> FloatArray:
@@ -138,5 +139,5 @@ class PosteriorPredictive(_Average):
     @property
     def observed(self) -> _Average:
         """The distribution of the value of a pair that is observed."""
-        probability = np.maximum(self._parts.prob_observed, 1e-300)
-        return _Average(self._parts.observed, probability / probability.sum(axis=0))
+        probability = np.maximum(self._draws.prob_observed, 1e-300)
+        return _Average(self._draws.observed, probability / probability.sum(axis=0))

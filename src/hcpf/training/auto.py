@@ -1,7 +1,7 @@
 """Choose the value model and the tempering by the held-out likelihood of short fits.
 
-``HCPF(element="auto")`` and ``hcpf compare`` choose by the same rule, ``training.selection``: here it
-is applied to short fits on a sample, there to complete ones.
+``HCPF(element="auto")`` and ``hcpf compare`` choose by the same rule, ``training.selection``: the
+former applies it to short fits on a sample, the latter to complete ones.
 """
 
 import logging

@@ -208,8 +208,8 @@ def fetch_four(typing_context, values, rows):
 def table_four(typing_context, mode, first_code, x_low, x_high, segments, table, x, coordinate):
     """E[n] of four entries at the rates x from the table, or -1 where x lies outside it.
 
-    That is always so where nothing is tabulated. Takes the fields of ``TableArrays`` one by one, the
-    table flat: reading them from the tuple in the innermost loop would count references there.
+    That is always so where nothing is tabulated. Takes the fields of ``TableArrays`` one by one,
+    the table flat: reading them from the tuple in the innermost loop would count references there.
     """
 
     def generate(context, builder, signature, arguments):

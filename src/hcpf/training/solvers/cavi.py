@@ -21,6 +21,6 @@ def cavi_pass(
         prior = axis_prior(state.priors, axis, mine.n_components, scale=shard.tempering)
         info = update_axis(mine, other, shard.layout(axis), shard.tables.arrays, prior, comm)
         state.update_theta(axis, shard, comm, fit_prior=fit_prior)
-        state.sum_counts = info.count
+        state.sum_counts = info.sum_counts
         truncated += info.n_truncated
     state.is_truncated = truncated > 0

@@ -86,7 +86,7 @@ def svi_pass(
         state.svi_step += 1
         item_counts += counts
         user_sums += users.mean_sums
-        sum_counts += info.count
+        sum_counts += info.sum_counts
         truncated += info.n_truncated
     users.mean_sums, state.sum_counts, state.is_truncated = user_sums, sum_counts, truncated > 0
     for mine, total in zip(counts, item_counts, strict=True):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hcpf.core.state import initial_state
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -9,12 +10,11 @@ from scipy import sparse
 import hcpf
 from hcpf import HCPF
 from hcpf.core.layout import make_problem
-from hcpf.core.state import initial_state
 from hcpf.elements import Gamma
 from hcpf.errors import ParameterError
 from hcpf.training import clusters
 from hcpf.training.clusters import cluster_items
-from inference.worlds import PRIORS
+from core.worlds import PRIORS
 
 
 def blocks(rng, users=60, items=20, groups=4, chance=0.3):

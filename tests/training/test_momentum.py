@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hcpf.core.state import initial_state
 from scipy import sparse
 
 import hcpf
@@ -10,7 +11,6 @@ from hcpf.core import kernels
 from hcpf.core.half_step import cavi_step
 from hcpf.core.layout import make_problem
 from hcpf.core.priors import Priors
-from hcpf.core.state import initial_state
 from hcpf.elements import Binomial, Degenerate, Gamma, InverseGaussian, Normal
 from hcpf.training.solvers.momentum import push, restart
 

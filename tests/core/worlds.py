@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from hcpf.core.state import state_from_posterior
 from scipy import sparse, special
 
 from cases import EVERYDAY
@@ -10,11 +11,10 @@ from hcpf import HCPF
 from hcpf.core.layout import make_problem
 from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.priors import Priors
-from hcpf.core.state import state_from_posterior
 from hcpf.core.theta import ThetaPosterior
 from hcpf.elements import Degenerate
-from inference import dense
-from inference.dense_theta import Theta, Thetas
+from core import dense
+from core.dense_theta import Theta, Thetas
 
 ELEMENTS = tuple(case.element for case in EVERYDAY)
 PRIORS = Priors(0.4, 0.7, 1.3, 0.6, 1.1, 0.9)

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from hcpf.training.recipes import OBSERVED_COUNT, choose_element, choose_priors, observed_count
 from scipy import sparse
 
 from hcpf import HCPF
 from hcpf.elements import Binomial, Gamma, Normal
 from hcpf.errors import SupportError
 from hcpf.training import recipes
-from hcpf.training.recipes import OBSERVED_COUNT, choose_element, choose_priors, observed_count
 
 RATINGS = np.tile([1.0, 2.0, 3.0, 4.0, 4.0, 4.0, 5.0, 5.0, 3.0, 5.0], 20)
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from hcpf.core.state import initial_state, side_prior
 from scipy import sparse
 
 from hcpf.core.half_step import half_step
 from hcpf.core.layout import Values, make_problem
-from hcpf.core.state import initial_state, side_prior
 from hcpf.elements import Gamma, InverseGaussian, Normal
-from inference.worlds import PRIORS
+from core.worlds import PRIORS
 
 
 @pytest.fixture

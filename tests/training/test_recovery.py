@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hcpf.training.recipes import likeliest_element
 from scipy import stats
 
 import hcpf
@@ -18,7 +19,6 @@ from hcpf.elements import (
     Poisson,
     ZeroTruncatedPoisson,
 )
-from hcpf.training.recipes import likeliest_element
 
 SHAPE = (200, 90)
 CHOICES = [

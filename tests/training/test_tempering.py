@@ -2,6 +2,11 @@
 
 import numpy as np
 import pytest
+from hcpf.training.recipes import (
+    MOST_TEMPERING,
+    MOST_TEMPERING_OF_SEVERAL,
+    usual_tempering,
+)
 from scipy import sparse
 
 from hcpf import HCPF, simulate
@@ -9,14 +14,9 @@ from hcpf.core.elbo import elbo
 from hcpf.core.half_step import cavi_step
 from hcpf.elements import Degenerate, Gamma, Poisson
 from hcpf.errors import ParameterError
-from hcpf.training.recipes import (
-    MOST_TEMPERING,
-    MOST_TEMPERING_OF_SEVERAL,
-    usual_tempering,
-)
 from hcpf.training.solvers.svi import SviOptions, svi_pass
-from inference import dense
-from inference.worlds import (
+from core import dense
+from core.worlds import (
     PRIORS,
     TRAINING,
     TRAINING_IDS,
