@@ -299,9 +299,7 @@ def _draw_element(axes: "Axes", panel: Panel) -> None:
     low, high = panel.shown
     if panel.element.support.discrete:
         values = np.arange(np.ceil(low), high)
-        strip.barh(
-            values, np.exp(panel.element.log_density(values)), height=0.8, color=_COLORS[-2]
-        )
+        strip.barh(values, np.exp(panel.element.log_density(values)), height=0.8, color=_COLORS[-2])
     else:
         values = np.linspace(low, high, 401)[1:]
         density = np.exp(panel.element.log_density(values))
