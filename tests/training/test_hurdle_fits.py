@@ -29,7 +29,10 @@ from hcpf.elements import (
     Poisson,
 )
 from hcpf.errors import ParameterError, SupportError
+<<<<<<< HEAD
 from hcpf.model.typical_values import typical_values
+=======
+>>>>>>> main
 from hcpf.training.element_update import update_theta
 from hcpf.training.solvers.svi import SviOptions, svi_pass
 
@@ -260,7 +263,7 @@ def test_both_sides_have_a_usual_rating_of_their_own(element, tmp_path):
 def test_typical_values_are_those_of_one_element():
     matrix, _ = dense_ratings()
     model = fitted(matrix, element=Binomial(per="item", once=True))
-    found = typical_values(model, "item")
+    found = usual(model, "items")
     assert found.levels.max() <= 5.0
     values = matrix.toarray()
     means = values.sum(axis=0) / (values > 0).sum(axis=0)
