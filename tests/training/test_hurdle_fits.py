@@ -2,9 +2,20 @@
 
 import numpy as np
 import pytest
-from hcpf.report.usual_values import usual
 from scipy import sparse, stats
 
+from core import dense
+from core.worlds import (
+    ELEMENTS,
+    PRIORS,
+    VARYING,
+    as_matrix,
+    as_production,
+    assert_same_point,
+    draw_model,
+    excluded_matrix,
+    quick,
+)
 from hcpf import HCPF, CompoundPoisson
 from hcpf.core.elbo import elbo
 from hcpf.core.half_step import cavi_step
@@ -18,20 +29,9 @@ from hcpf.elements import (
     Poisson,
 )
 from hcpf.errors import ParameterError, SupportError
+from hcpf.model.typical_values import typical_values
 from hcpf.training.element_update import update_theta
 from hcpf.training.solvers.svi import SviOptions, svi_pass
-from core import dense
-from core.worlds import (
-    ELEMENTS,
-    PRIORS,
-    VARYING,
-    as_matrix,
-    as_production,
-    assert_same_point,
-    draw_model,
-    excluded_matrix,
-    quick,
-)
 
 
 def once(element):
@@ -257,10 +257,10 @@ def test_both_sides_have_a_usual_rating_of_their_own(element, tmp_path):
     assert new.predict([0], [5])[0] > 1.3 * model.predict([3], [5])[0]
 
 
-def test_usual_values_are_those_of_one_element():
+def test_typical_values_are_those_of_one_element():
     matrix, _ = dense_ratings()
     model = fitted(matrix, element=Binomial(per="item", once=True))
-    found = usual(model, "items")
+    found = typical_values(model, "item")
     assert found.levels.max() <= 5.0
     values = matrix.toarray()
     means = values.sum(axis=0) / (values > 0).sum(axis=0)
