@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from hcpf.core.elbo import elbo
 from hcpf.core.half_step import cavi_step
-from inference import dense
-from inference.worlds import ELEMENTS, PRIORS, SHAPE, SIZE, as_production, draw_model
+from core import dense
+from core.worlds import ELEMENTS, PRIORS, SHAPE, SIZE, as_production, draw_model
 
 
 def reordered(model, users, items, components):

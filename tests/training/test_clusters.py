@@ -14,7 +14,7 @@ from hcpf.elements import Gamma
 from hcpf.errors import ParameterError
 from hcpf.training import clusters
 from hcpf.training.clusters import cluster_items
-from inference.worlds import PRIORS
+from core.worlds import PRIORS
 
 
 def blocks(rng, users=60, items=20, groups=4, chance=0.3):

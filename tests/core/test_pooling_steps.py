@@ -4,8 +4,8 @@ import pytest
 
 from hcpf.core.elbo import elbo
 from hcpf.core.half_step import cavi_step
-from inference import dense
-from inference.worlds import (
+from core import dense
+from core.worlds import (
     PRIORS,
     VARYING,
     VARYING_IDS,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from inference import dense
-from inference.worlds import (
+from core import dense
+from core.worlds import (
     PRIORS,
     VARYING,
     VARYING_IDS,

@@ -13,10 +13,10 @@ from hcpf.core.half_step import cavi_step
 from hcpf.elements import Gamma, Geometric, InverseGaussian, Normal, Poisson
 from hcpf.errors import CheckpointError
 from hcpf.training import loop as fitting
-from inference import dense
-from inference.dense_theta import Theta, Thetas
-from inference.test_symmetry import reordered
-from inference.worlds import (
+from core import dense
+from core.dense_theta import Theta, Thetas
+from core.test_symmetry import reordered
+from core.worlds import (
     PRIORS,
     VARYING,
     VARYING_IDS,

@@ -9,8 +9,8 @@ from scipy import stats
 from hcpf.core.kernels.entry import _draw
 from hcpf.elements import Gamma, Poisson
 from hcpf.training.solvers.algorithm1 import EntryOptions, _excluded, entry_pass, observed_share
-from inference import dense
-from inference.worlds import (
+from core import dense
+from core.worlds import (
     ELEMENTS,
     PRIORS,
     TRAINING,

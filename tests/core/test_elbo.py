@@ -5,8 +5,8 @@ import pytest
 
 import hcpf
 from hcpf.elements import Degenerate, Gamma
-from inference import dense
-from inference.worlds import (
+from core import dense
+from core.worlds import (
     PRIORS,
     TRAINING,
     TRAINING_IDS,

@@ -13,8 +13,8 @@ from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.priors import Priors
 from hcpf.core.theta import ThetaPosterior
 from hcpf.elements import Degenerate
-from inference import dense
-from inference.dense_theta import Theta, Thetas
+from core import dense
+from core.dense_theta import Theta, Thetas
 
 ELEMENTS = tuple(case.element for case in EVERYDAY)
 PRIORS = Priors(0.4, 0.7, 1.3, 0.6, 1.1, 0.9)

@@ -12,8 +12,8 @@ from scipy import optimize, special
 
 from hcpf.core.priors import Priors
 from hcpf.elements import Element
-from inference import dense_theta
-from inference.dense_theta import Thetas
+from core import dense_theta
+from core.dense_theta import Thetas
 
 LARGEST_N = 600
 

@@ -7,8 +7,8 @@ from hcpf.core.half_step import cavi_step
 from hcpf.elements import Poisson
 from hcpf.training.element_update import update_theta
 from hcpf.training.solvers.svi import SviOptions, svi_pass
-from inference import dense
-from inference.worlds import (
+from core import dense
+from core.worlds import (
     ELEMENTS,
     PRIORS,
     TRAINING,

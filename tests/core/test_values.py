@@ -8,7 +8,7 @@ from scipy import sparse
 from hcpf.core.half_step import half_step
 from hcpf.core.layout import Values, make_problem
 from hcpf.elements import Gamma, InverseGaussian, Normal
-from inference.worlds import PRIORS
+from core.worlds import PRIORS
 
 
 @pytest.fixture

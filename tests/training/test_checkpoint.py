@@ -35,7 +35,7 @@ COMMON = {"tol": 0.0, "check_every": 4, "random_state": 4, "checkpoint_every": 1
 SERVER = """
 import os, sys
 sys.path.insert(0, {tests!r})
-from inference.test_checkpoint import SETTINGS, run
+from training.test_checkpoint import SETTINGS, run
 for name in SETTINGS:
     run(name, None, max_iter=5)
 print("ready", flush=True)

@@ -10,8 +10,8 @@ from hcpf.core.elbo import elbo
 from hcpf.core.half_step import cavi_step
 from hcpf.core.kernels.sums import log_rate_of
 from hcpf.elements import Gamma, NegativeBinomial, Poisson
-from inference import dense
-from inference.worlds import (
+from core import dense
+from core.worlds import (
     ELEMENTS,
     PRIORS,
     as_matrix,

@@ -15,8 +15,8 @@ from hcpf.core.half_step import cavi_step
 from hcpf.elements import Degenerate, Gamma, Poisson
 from hcpf.errors import ParameterError
 from hcpf.training.solvers.svi import SviOptions, svi_pass
-from inference import dense
-from inference.worlds import (
+from core import dense
+from core.worlds import (
     PRIORS,
     TRAINING,
     TRAINING_IDS,

@@ -7,7 +7,7 @@ from scipy import sparse
 from hcpf import HCPF, Interactions, Priors
 from hcpf.elements import Binomial, Gamma, InverseGaussian, Normal, Poisson
 from hcpf.errors import HcpfError, InputError, NotFittedError, ParameterError, SupportError
-from inference.worlds import quick
+from core.worlds import quick
 
 VALUES = np.array([[1.5, 0.0, 2.0], [0.0, 3.5, 0.0], [4.0, 0.5, 1.0], [0.0, 0.0, 2.5]])
 COUNTS = np.array([[1, 0, 2], [0, 3, 0], [4, 1, 1], [0, 0, 2]])

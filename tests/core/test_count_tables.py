@@ -22,8 +22,8 @@ from hcpf.elements import (
     ZeroTruncatedPoisson,
 )
 from hcpf.errors import ParameterError
-from inference import dense
-from inference.worlds import ELEMENTS
+from core import dense
+from core.worlds import ELEMENTS
 
 PRIORS = Priors(1e-9, 1.0, 1.0, 1e-9, 1.0, 1.0)
 RATES = np.array([1e-30, 1e-15, 1e-11, 1e-5, 1e-3, 0.07, 0.9, 1.0, 4.0, 31.0, 255.9, 256.1])

@@ -12,8 +12,8 @@ from hcpf import HCPF, CompoundPoisson, Priors
 from hcpf.elements import Degenerate, Gamma, Normal, Poisson
 from hcpf.errors import InputError
 from hcpf.training.held_out import set_aside
-from inference import dense
-from inference.worlds import (
+from core import dense
+from core.worlds import (
     PRIORS,
     as_matrix,
     as_posterior,

@@ -20,8 +20,8 @@ from hcpf.elements import (
 from hcpf.errors import ParameterError, SupportError
 from hcpf.training.element_update import update_theta
 from hcpf.training.solvers.svi import SviOptions, svi_pass
-from inference import dense
-from inference.worlds import (
+from core import dense
+from core.worlds import (
     ELEMENTS,
     PRIORS,
     VARYING,
