@@ -11,7 +11,7 @@ from hcpf import Interactions, datasets
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 _NEEDED = {"single-cell": ("anndata", "pandas"), "money": ("polars",), "quickstart": ("polars",)}
-_STEP = 8  # of the customers of the bundled data, one in so many is kept
+_STEP = 20  # of the customers of the bundled data, one in so many is kept
 
 
 def python_blocks(page):
