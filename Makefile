@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test check format docs bench clean
+.PHONY: setup demo test test-all check format docs bench clean
 
 setup: $(READY)
 
@@ -26,6 +26,10 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest -n 2
+
+# Also the tests marked slow, and five times as many random examples.
+test-all: setup
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 -m "slow or not slow"
 
 check: setup
 	$(BIN)/ruff check .

@@ -216,21 +216,22 @@ def cavi(
     matrix: sparse.csr_array, value_model: Any, components: int, seed: int, threads: int
 ) -> Callable[[int], None]:
     """A function that runs n full coordinate ascent iterations, each continuing the last."""
-    from hcpf.core.state import initial_state
-
     from hcpf import Priors
-    from hcpf.core.half_step import cavi_step
-    from hcpf.core.layout import make_problem
+    from hcpf.core.collective import LOCAL
+    from hcpf.core.layout import ShardData, ShardSource, UserOrder
     from hcpf.core.threads import kernel_threads
+    from hcpf.training.solvers.cavi import cavi_pass
+    from hcpf.training.start import start_from_noise
 
-    problem = make_problem(matrix, value_model)
-    cells = float(matrix.shape[0]) * matrix.shape[1]
-    priors = Priors.matched(matrix.nnz / cells, components)
-    state = initial_state(problem, priors, components, np.random.default_rng(seed))
+    data = ShardData.whole(matrix)
+    shard = ShardSource(data, UserOrder.of(data.numbers, data.n_users, None)).lay_out(value_model)
+    n_pairs = float(matrix.shape[0]) * matrix.shape[1]
+    priors = Priors.matched(matrix.nnz / n_pairs, components)
+    state = start_from_noise(shard, priors, components, np.random.default_rng(seed), LOCAL)
 
     def run(iterations: int) -> None:
         with kernel_threads(threads):
             for _ in range(iterations):
-                cavi_step(state, problem, priors)
+                cavi_pass(state, shard)
 
     return run

@@ -11,13 +11,12 @@ import itertools
 import time
 from typing import Any
 
-from hcpf.training.recipes import candidate_elements
-
 import common
 import sets
 from hcpf import HCPF, Interactions
 from hcpf.core.value_model import ValueModel, ways_to_vary
 from hcpf.evaluate import Popularity, Scores, scores, split
+from hcpf.training.resolve import candidate_elements
 
 COLUMNS = {
     "data": "", "model": "", "element": "", "L": ".3f", "AUC": ".4f", "conditional": ".4f",

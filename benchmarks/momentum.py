@@ -8,11 +8,10 @@ default need for the same bound? The element is the likeliest one, shared, and s
 
 from typing import Any
 
-from hcpf.training.recipes import likeliest_element
-
 import common
 import sets
 from hcpf import HCPF, Interactions
+from hcpf.training.resolve import likeliest_element
 
 SETS = (
     "gowalla_binary", "ml1m", "yelp_250k", "online_retail_spend", "lastfm_artist_tags", "msweb",

@@ -10,13 +10,13 @@ import time
 from typing import Any
 
 import numpy as np
-from hcpf.training.recipes import likeliest_element
 
 import common
 import sets
 from hcpf import HCPF, Interactions, Priors
 from hcpf.core.priors import expected_count
 from hcpf.evaluate import ranking, scores, split
+from hcpf.training.resolve import likeliest_element
 
 DEFAULT = "0.3/1"
 SHAPES = ((0.1, 1.0), (0.3, 0.3), (0.3, 1.0), (0.3, 5.0), (1.0, 1.0), (1.0, 5.0))

@@ -9,12 +9,11 @@ split staying the same.
 from statistics import mean
 from typing import Any
 
-from hcpf.training.recipes import likeliest_element
-
 import common
 import sets
 from hcpf import HCPF, Interactions
 from hcpf.evaluate import ranking, scores, split
+from hcpf.training.resolve import likeliest_element
 
 SETS = (
     "msweb", "steam_hours", "lastfm_artist_tags", "lastfm_user_tags", "echonest_43k", "ml100k",

@@ -8,14 +8,13 @@ The element is the one that element="auto" would take, or those named. Run from 
 import time
 from typing import Any
 
-from hcpf.training.recipes import candidate_elements
-
 import common
 import sets
 from hcpf import HCPF, Interactions, elements
 from hcpf.core.value_model import ways_to_vary
 from hcpf.errors import EstimationError
 from hcpf.evaluate import scores, split
+from hcpf.training.resolve import candidate_elements
 
 SETS = (
     "online_retail_spend", "completejourney_spend", "steam_hours", "ml1m",

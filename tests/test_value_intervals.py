@@ -58,3 +58,8 @@ def test_few_pairs_and_other_shapes():
     )
     many = CompoundPoisson(np.geomspace(1e-3, 2.0, N).reshape(2, -1), Gamma(2.0, 0.05))
     assert value_intervals(many)[0].shape == (2, N // 2)
+
+
+def test_no_pairs():
+    low, high = value_intervals(CompoundPoisson(np.zeros(0), Gamma(2.0, 0.05)))
+    assert low.shape == high.shape == (0,)

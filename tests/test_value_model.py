@@ -62,7 +62,7 @@ def test_axes_that_vary(vary_by, users, items):
     model = ValueModel(Gamma(2.0, 1.0), vary_by)
     assert model.varies(Axis.USERS) == users
     assert model.varies(Axis.ITEMS) == items
-    assert model.is_crossed == (users and items)
+    assert (model.sharing is not None) == (users and items)
 
 
 def test_names_and_descriptions():

@@ -15,7 +15,7 @@ from hcpf._types import FloatArray
 from hcpf.core.axis import Axis
 from hcpf.data.names import item_labels, read_names
 from hcpf.errors import InputError, MissingDependencyError
-from hcpf.evaluate import Calibration, Split
+from hcpf.evaluate import Calibration, ComponentPath, Split
 from hcpf.evaluate.predictive_checks import ValueCheck, check_activity, check_values
 from hcpf.evaluate.protocols import explains_missing
 from hcpf.model.components import summarize_components
@@ -24,7 +24,7 @@ from hcpf.model.resolve import fitted_model
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["activity", "calibration", "convergence", "factors", "response_fit"]
+__all__ = ["activity", "calibration", "component_path", "convergence", "factors", "response_fit"]
 
 _INK, _GREY, _BLUE, _PALE = "#1f2328", "#59636e", "#1f5fa8", "#b9c3cd"
 _COLOURS = (_BLUE, "#b35900", "#0f766e", "#7a3fa0")
@@ -222,6 +222,30 @@ def activity(model: Any, *, random_state: Any = 0, axes: Any = None) -> "list[Ax
     return both
 
 
+def component_path(path: ComponentPath, ax: "Axes | None" = None) -> "Axes":
+    """Draw the held-out log-likelihood against the number of components, and the best of them.
+
+    Parameters
+    ----------
+    path
+        What ``hcpf.evaluate.choose_components`` returned.
+    ax
+        Where to draw; by default a new figure.
+    """
+    sizes = [c.n_components for c in path.candidates]
+    likelihood = [c.log_likelihood for c in path.candidates]
+    (axes,) = _new_axes(1, ax)
+    values, errors = zip(*((score.value, score.error) for score in likelihood), strict=True)
+    axes.errorbar(sizes, values, yerr=errors, marker="o", capsize=3, color=_BLUE)
+    label = f"best by one standard error: {path.best}"
+    axes.axvline(path.best, linestyle="--", color=_GREY, label=label)
+    axes.set_xscale("log")
+    axes.set_xticks(sizes, [str(size) for size in sizes])
+    axes.minorticks_off()
+    _finish(axes, "How many components?", "number of components", "held-out log-likelihood")
+    return axes
+
+
 def factors(model: Any, names: Any = None, axes: Any = None) -> "list[Axes]":
     """Draw what share of the matrix each component explains, and how much components overlap.
 
@@ -255,8 +279,8 @@ def factors(model: Any, names: Any = None, axes: Any = None) -> "list[Axes]":
     second.figure.colorbar(image, ax=second, shrink=0.7)
     second.set_xticks(place, [str(j + 1) for j in place], fontsize=7)
     second.set_yticks(place, [str(j + 1) for j in place], fontsize=7)
-    _finish(first, "What the factors are", "share of all expected pairs", "")
-    _finish(second, "How much they overlap", "factor", "factor")
+    _finish(first, "What the components are", "share of all expected pairs", "")
+    _finish(second, "How much they overlap", "component", "component")
     return [first, second]
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from hcpf import HCPF, simulate
 from hcpf.cli import main
-from hcpf.elements import Gamma, Poisson
+from hcpf.elements import Binomial, Gamma, Poisson
 
 
 @pytest.fixture
@@ -108,6 +108,18 @@ def counts(folder):
     matrix.data = np.maximum(matrix.data, 1.0)
     data = type(drawn)(matrix, drawn.users, drawn.items)
     return write_csv(folder / "counts.csv", data, ("user", "item", "count"))
+
+
+@pytest.fixture(scope="session")
+def data_files(folder):
+    """Money, counts and ratings, with more pairs than intervals are solved for one by one."""
+    elements = {"money": Gamma(2, 0.05), "counts": Poisson(3.0), "ratings": Binomial(5, 0.6)}
+    files = {}
+    for name, element in elements.items():
+        hurdle = name == "ratings"
+        drawn = simulate(120, 70, density=0.2, element=element, hurdle=hurdle, random_state=5)
+        files[name] = write_csv(folder / f"every-{name}.csv", drawn.interactions)
+    return files
 
 
 @pytest.fixture(scope="session")

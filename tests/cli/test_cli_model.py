@@ -101,7 +101,7 @@ def test_predict_refuses(fails, model):
 def test_ids_that_are_numbers(run_json, fails, counts, tmp_path):
     path = tmp_path / "numbers.csv"
     path.write_text(re.sub(r"(?<![a-z])[cp](?=\d)", "", counts.read_text()))
-    quick = ["-K", 2, "--fits", 1, "--max-iter", 1, "--threads", 1]
+    quick = ["-e", "poisson", "-K", 2, "--fits", 1, "--max-iter", 1, "--threads", 1]
     run_json("fit", path, "-o", tmp_path / "m", *quick)
     assert run_json("recommend", tmp_path / "m", "7", "-n", 1)[0]["user"] == 7
     assert "--user seven: unknown user. User ids in this model are integers" in fails(

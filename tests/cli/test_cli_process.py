@@ -42,7 +42,7 @@ def test_ctrl_c_leaves_a_usable_model_and_says_how_to_resume(start, sales, tmp_p
     output, checkpoint = tmp_path / "model", tmp_path / "checkpoint"
     arguments = ["fit", sales, "-o", output, *ENDLESS, "--checkpoint", checkpoint, "--json"]
     process = start(*arguments)
-    interrupt_when(process, checkpoint / "fit-0.safetensors")
+    interrupt_when(process, checkpoint / "fit-0.json")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert json.loads(out)["interrupted"]

@@ -3,18 +3,13 @@
 import csv
 import json
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 
 import numpy as np
 import pytest
 from pyarrow import parquet
 
-from hcpf import simulate
-from hcpf.elements import Binomial, Gamma, Poisson
-
-from .conftest import write_csv
-
-N_USERS, N_ITEMS = 120, 70  # more pairs than the intervals of predict --all are solved for
 QUICK = ("-K", 2, "--max-iter", 3, "--threads", 1)
 
 
@@ -67,21 +62,6 @@ KINDS = {
         typical=("item",),
     ),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def data_files(folder):
-    elements = {"money": Gamma(2, 0.05), "counts": Poisson(3.0), "ratings": Binomial(5, 0.6)}
-    return {
-        name: write_csv(
-            folder / f"{name}.csv",
-            simulate(
-                N_USERS, N_ITEMS, density=0.2, element=element, hurdle=name == "ratings",
-                random_state=5,
-            ).interactions,
-        )
-        for name, element in elements.items()
-    }  # fmt: skip
 
 
 @pytest.fixture(scope="session", params=KINDS)
@@ -153,14 +133,14 @@ def test_recommend(fitted, invoke, by):
     ]
     check_predictions(kind, rows)
     if by != "consensus":
-        assert all(a[by] >= b[by] for a, b in zip(rows[:2], rows[1:3], strict=True))
+        assert all(a[by] >= b[by] for a, b in pairwise(rows[:3]))
     assert not pairs_of(data) & {(row["user"], row["item"]) for row in rows}
 
 
 def test_recommend_all_with_names(fitted, invoke, tmp_path):
     kind, path, data = fitted
     names, lists = tmp_path / "names.csv", tmp_path / "lists.csv"
-    names.write_text("id,name\n" + "".join(f"p{i},Product {i}\n" for i in range(N_ITEMS)))
+    names.write_text("id,name\n" + "".join(f"p{i},Product {i}\n" for i in range(70)))
     invoke("recommend", path, "--all", "-n", 2, "-o", lists, "--names", names)
     with lists.open() as file:
         rows = list(csv.DictReader(file))

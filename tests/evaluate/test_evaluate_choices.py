@@ -1,6 +1,5 @@
-"""Comparisons, the choice of K, its figure, and real data."""
+"""Comparisons, the choice of K, and real data."""
 
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 
 from hcpf import HCPF, Interactions, simulate
 from hcpf.elements import Gamma
-from hcpf.errors import InputError, MissingDependencyError
+from hcpf.errors import InputError
 from hcpf.evaluate import (
     BinaryHPF,
     Candidate,
@@ -24,7 +23,6 @@ from hcpf.evaluate import (
     fit_and_score,
     leave_out,
     log_likelihood_gain,
-    plot,
     ranking,
     scores,
     split,
@@ -174,18 +172,6 @@ def test_bad_choices_are_refused(parts):
         choose_components(parts, (0,))
     with pytest.raises(InputError, match="no validation pairs"):
         choose_components(leave_out(parts.train, random_state=0))
-
-
-def test_the_figure_shows_the_path(monkeypatch):
-    path = path_of((10, -5.0, 0.1), (20, -4.0, 0.1), (50, -3.9, 0.2))
-    axes = plot(path)
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["10", "20", "50"]
-    assert axes.get_legend().get_texts()[0].get_text().endswith("20")
-    assert plot(path, axes) is axes
-    axes.figure.canvas.draw()
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingDependencyError, match="plots"):
-        plot(path)
 
 
 def test_real_ratings(shared_data):

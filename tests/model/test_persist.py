@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -157,9 +158,8 @@ def test_an_element_of_one_s_own_cannot_be_saved(tmp_path):
 
 
 _SAVE_FOR_EVER = """
-import sys
-from model.test_persist import big
-models = [big(1.0), big(2.0)]
+import sys, hcpf
+models = [hcpf.load(path) for path in sys.argv[2:]]
 print("ready", flush=True)
 while True:
     for model in models:
@@ -167,22 +167,28 @@ while True:
 """
 
 _SAVE_ON_A_FULL_DISK = """
-import resource, sys
+import resource, sys, hcpf
 from hcpf.errors import ModelError
-from model.test_persist import big
-model = big(2.0)
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
-try:
-    model.save(sys.argv[1], overwrite=True)
-except ModelError as error:
-    assert "cannot be written to" in str(error) and "oo large" in str(error), error
-else:
-    raise SystemExit("saved")
+model, hard = hcpf.load(sys.argv[2]), resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+for limit in (0, 1000, 200_000):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        model.save(sys.argv[1], overwrite=True)
+    except ModelError as error:
+        assert "cannot be written to" in str(error) and "oo large" in str(error), error
+    else:
+        raise SystemExit("saved")
 """
 
 
-def big(level):
-    return by_hand([(np.full((3000, 8), level), np.full((500, 8), level))])
+@pytest.fixture
+def big(tmp_path):
+    """The folders of two saved models whose rates are 8 and 32."""
+    for name, level in (("one", 1.0), ("two", 2.0)):
+        model = by_hand([(np.full((3000, 8), level), np.full((500, 8), level))])
+        model.save(tmp_path / name)
+    shutil.copytree(tmp_path / "one", tmp_path / "model")
+    return tmp_path / "model", tmp_path / "one", tmp_path / "two"
 
 
 def child(script, *arguments):
@@ -193,34 +199,32 @@ def child(script, *arguments):
     )  # fmt: skip
 
 
-def test_a_kill_at_any_moment_leaves_a_whole_model(tmp_path):
-    big(1.0).save(tmp_path / "model")
+def test_a_kill_at_any_moment_leaves_a_whole_model(big):
+    path, one, two = big
     rng, found = np.random.default_rng(0), set()
-    for _ in range(3):
-        with child(_SAVE_FOR_EVER, tmp_path / "model") as process:
+    for _ in range(2):
+        with child(_SAVE_FOR_EVER, path, one, two) as process:
             try:
                 assert process.stdout.readline() == "ready\n", process.stderr.read()
                 time.sleep(rng.uniform(0.0, 0.1))
-                for _ in range(16):  # a process that is stopped leaves what a killed one would
+                for _ in range(24):  # a process that is stopped leaves what a killed one would
                     os.kill(process.pid, signal.SIGSTOP)
-                    found.add(float(FittedModel.load(tmp_path / "model").rate(0, 0)))
+                    found.add(float(FittedModel.load(path).rate(0, 0)))
                     os.kill(process.pid, signal.SIGCONT)
                     time.sleep(rng.uniform(0.0, 0.02))
             finally:
                 process.kill()
-        found.add(float(FittedModel.load(tmp_path / "model").rate(0, 0)))
+        found.add(float(FittedModel.load(path).rate(0, 0)))
     assert found == {8.0, 32.0}
-    big(1.0).save(tmp_path / "model", overwrite=True)
-    assert len(list((tmp_path / "model").iterdir())) == 4
+    FittedModel.load(one).save(path, overwrite=True)
+    assert len(list(path.iterdir())) == 4
 
 
-@pytest.mark.parametrize("limit", [0, 1000, 200_000])
-def test_a_full_disk_leaves_the_old_model_and_nothing_else(limit, tmp_path):
-    big(1.0).save(tmp_path / "model")
-    before = sorted((file.name, file.stat().st_size) for file in (tmp_path / "model").iterdir())
-    with child(_SAVE_ON_A_FULL_DISK, tmp_path / "model", limit) as process:
+def test_a_full_disk_leaves_the_old_model_and_nothing_else(big):
+    path, _, two = big
+    before = sorted((file.name, file.stat().st_size) for file in path.iterdir())
+    with child(_SAVE_ON_A_FULL_DISK, path, two) as process:
         _, errors = process.communicate()
     assert (process.returncode, errors) == (0, "")
-    after = sorted((file.name, file.stat().st_size) for file in (tmp_path / "model").iterdir())
-    assert after == before
-    assert FittedModel.load(tmp_path / "model").rate(0, 0) == 8.0
+    assert sorted((file.name, file.stat().st_size) for file in path.iterdir()) == before
+    assert FittedModel.load(path).rate(0, 0) == 8.0

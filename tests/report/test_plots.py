@@ -8,8 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from hcpf import plots
-from hcpf.errors import InputError
-from hcpf.evaluate import calibration, split
+from hcpf.errors import InputError, MissingDependencyError
+from hcpf.evaluate import Candidate, ComponentPath, Score, calibration, split
 from report.reporting import fitted
 
 
@@ -64,6 +64,18 @@ def test_factors(model):
     share.figure.savefig("/dev/null", format="svg")
     with pytest.raises(InputError, match="2 are needed"):
         plots.factors(model, axes=[share])
+
+
+def test_component_path(monkeypatch):
+    tried = ((10, -5.0, 0.1), (20, -4.0, 0.1), (50, -3.9, 0.2))
+    path = ComponentPath([Candidate(k, Score(value, error), 1.0) for k, value, error in tried])
+    axes = plots.component_path(path)
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["10", "20", "50"]
+    assert axes.get_legend().get_texts()[0].get_text().endswith("20")
+    assert plots.component_path(path, axes) is axes
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingDependencyError, match="plots"):
+        plots.component_path(path)
 
 
 def test_matplotlib_is_loaded_late():

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from hcpf import HCPF
 from hcpf.elements import registry
-from hcpf.evaluate import evaluate_model, scores, split
+from hcpf.evaluate import evaluate_model, ranking, scores, split
 from hcpf.model.typical_values import typical_values
 from hcpf.report import write_report
 from hcpf.report.wording import percent, scored, short
@@ -94,6 +94,7 @@ def test_entries_excluded_from_training_are_scored(data, parts, tmp_path):
     page = read(write_report(model, tmp_path / "r.html"))
     trained = model.fit(parts.train, exclude=parts.exclude)
     assert scored(scores(trained, parts).auc) in page.text
+    assert scored(ranking(trained, parts).ndcg) in page.text
     assert "Popularity" not in page.text
 
 

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hcpf.evaluate import ModelScores, Split
-    from hcpf.evaluate.candidates import CandidateModel
+    from hcpf.evaluate.candidates import CandidateModel, Verdict
 
 _QUICK = 10  # passes
-_SURE = 2.0  # standard errors
 _COLUMNS = {
     "log_likelihood": "log_likelihood",
     "conditional": "conditional_nonmissing",
@@ -102,7 +101,7 @@ def compare(
     done = [row for row in found if not row.error]
     if not (done or n_left):
         raise InputError(f"no model could be fitted; the first: {found[0].error}")
-    verdict = decide(done, models) if done else None
+    verdict = _verdict(done, models) if done else None
     if as_json:
         show_json(_as_json(found, models, verdict, parts, integers, top))
     elif done:
@@ -159,58 +158,53 @@ def _each(
     return 0
 
 
-def _best_first(found: "list[ModelScores]") -> "list[ModelScores]":
-    """Sort by log-likelihood, failed models last."""
+def _verdict(done: "list[ModelScores]", models: "list[CandidateModel]") -> dict[str, Any]:
+    """Return the verdict as JSON, with the words for people under "why"."""
+    from hcpf.evaluate.candidates import decide
 
-    def score(row: "ModelScores") -> float:
-        return float("-inf") if row.pairs is None else row.pairs.per_entry
+    verdict = decide(done, models)
+    winner = next(one for one in models if one.name == verdict.winner.name)
+    return _verdict_json(verdict, _sentences(verdict, winner))
 
-    return sorted(found, key=score, reverse=True)
 
-
-def decide(done: "list[ModelScores]", models: "list[CandidateModel]") -> dict[str, Any]:
-    """Return the recommended model and one sentence that says why."""
-    from hcpf.evaluate import log_likelihood_gain
-    from hcpf.evaluate.comparison import select_model
-
-    winner = select_model(done)
-    others = [row for row in _best_first(done) if row is not winner]
-    candidate = next(one for one in models if one.name == winner.name)
-    verdict: dict[str, Any] = {"winner": winner.name}
-    text = f"Recommended: {winner.name}{_as_options(candidate)}."
-    if not others:
-        return {**verdict, "why": f"{text} No other model applies to these values."}
-    second = others[0]
-    lead = log_likelihood_gain(winner, second)
-    is_clear = lead.value > _SURE * lead.error
-    likelihood = winner.score("log_likelihood")
+def _sentences(verdict: "Verdict", winner: "CandidateModel") -> str:
+    """Return the verdict in words."""
+    best = verdict.winner
+    text = f"Recommended: {best.name}{_as_options(winner)}."
+    if verdict.runner_up is None or (lead := verdict.lead) is None:
+        return f"{text} No other model applies to these values."
+    likelihood, second = best.score("log_likelihood"), verdict.runner_up.name
     assert likelihood is not None
     text += f" Log-likelihood per 1,000 pairs: {likelihood.value:,.2f}, which is "
-    if lead.value >= 0:
-        text += f"{lead} above the runner-up, {second.name}"
-        text += "." if is_clear else "; the difference is not clear."
+    if lead.value < 0:
+        text += f"{-lead} below {second}, too little for a model that is harder to interpret."
     else:
-        text += f"{-lead} below {second.name}, too little for a model that is harder to interpret."
-    ranker = max(done, key=_ndcg)
-    if _ndcg(winner) < (1.0 - _CLOSE) * _ndcg(ranker):
-        assert ranker.ranking is not None
+        clear = "." if verdict.is_clear else "; the difference is not clear."
+        text += f"{lead} above the runner-up, {second}{clear}"
+    ranks, best_ranks = (row.score("ndcg") for row in (best, verdict.best_ranker))
+    if ranks and best_ranks and ranks.value < (1.0 - _CLOSE) * best_ranks.value:
         text += (
-            f" For ranking alone {ranker.name} is better: NDCG@{ranker.ranking.k} "
-            f"{_ndcg(ranker):.3f} compared with {_ndcg(winner):.3f}."
+            f" For ranking alone {verdict.best_ranker.name} is better: NDCG {best_ranks.value:.3f} "
+            f"compared with {ranks.value:.3f}."
         )
-    shared = next((row for row in others if row.name == candidate.shared_name), None)
-    gain = shared and log_likelihood_gain(winner, shared)
-    if gain is not None:
-        text += f" Partial pooling gains {gain} over a shared mean."
+    if verdict.pooling_gain is not None:
+        text += f" Partial pooling gains {verdict.pooling_gain} over a shared mean."
+    return text
+
+
+def _verdict_json(verdict: "Verdict", why: str) -> dict[str, Any]:
+    lead, gain = verdict.lead, verdict.pooling_gain
     return {
-        **verdict, "second": second.name, "lead": lead.value, "lead_error": lead.error,
-        "clear": is_clear, "best_ranking": ranker.name, "why": text,
-        "pooling_gain": gain and gain.value, "pooling_gain_error": gain and gain.error,
-    }  # fmt: skip
-
-
-def _ndcg(row: "ModelScores") -> float:
-    return row.ranking.ndcg.value if row.ranking else 0.0
+        "winner": verdict.winner.name,
+        "second": verdict.runner_up and verdict.runner_up.name,
+        "lead": lead and lead.value,
+        "lead_error": lead and lead.error,
+        "clear": verdict.is_clear,
+        "best_ranking": verdict.best_ranker.name,
+        "pooling_gain": gain and gain.value,
+        "pooling_gain_error": gain and gain.error,
+        "why": why,
+    }
 
 
 def _as_options(winner: "CandidateModel") -> str:
@@ -268,8 +262,12 @@ def _show(
         Field("rmse", "RMSE", number),
         Field("seconds", "Time", lambda value: "–" if value is None else f"{value:.1f} s"),
     ]
+    from hcpf.evaluate.candidates import most_likely_first
+
     best = verdict["winner"] if verdict else None
-    show_rows(fields, [_record(row) | {"best": row.name == best} for row in _best_first(found)])
+    show_rows(
+        fields, [_record(row) | {"best": row.name == best} for row in most_likely_first(found)]
+    )
     kind = "probabilities of integers" if integers else "densities"
     note(
         "Higher is better except for RMSE and time. Log-lik.: log-likelihood of held-out pairs, "

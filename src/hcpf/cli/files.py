@@ -8,8 +8,6 @@ from pathlib import Path
 from hcpf.cli.screen import note
 from hcpf.errors import InputError
 
-TABLES = (".parquet", ".csv", ".tsv")
-
 
 def prepare_file(path: Path, *, overwrite: bool = True) -> None:
     """Check before any work is done that ``path`` can be written, and make its folder."""
@@ -27,8 +25,10 @@ def prepare_file(path: Path, *, overwrite: bool = True) -> None:
 
 def prepare_table(path: Path, *, overwrite: bool) -> None:
     """Check the same for a table, whose ending tells the format."""
-    if path.suffix.lower() not in TABLES:
-        raise InputError(f"{path}: unknown format. End its name in {', '.join(TABLES)}.")
+    from hcpf.model.tables import FILE_ENDINGS
+
+    if path.suffix.lower() not in FILE_ENDINGS:
+        raise InputError(f"{path}: unknown format. End its name in {', '.join(FILE_ENDINGS)}.")
     prepare_file(path, overwrite=overwrite)
 
 

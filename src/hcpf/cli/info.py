@@ -5,7 +5,7 @@ import math
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -27,12 +27,6 @@ from hcpf.cli.screen import (
 )
 from hcpf.cli.sources import Source, read_names
 from hcpf.errors import InputError
-
-if TYPE_CHECKING:
-    from hcpf.model.fitted import FittedModel
-    from hcpf.model.typical_values import TypicalValues
-
-_N_EXTREMES = 3  # rows from either end
 
 
 def info(
@@ -112,7 +106,7 @@ def _show_data(about: dict[str, Any]) -> None:
 
 
 def _describe_model(folder: Path, names: str | None) -> dict[str, Any]:
-    from hcpf.model.inspect import describe_model
+    from hcpf.model.inspect import describe_model, describe_typical_values
 
     model = load_model(folder)
     manifest = json.loads((folder / MANIFEST).read_bytes())["manifest"]
@@ -121,7 +115,7 @@ def _describe_model(folder: Path, names: str | None) -> dict[str, Any]:
         "kind": "model",
         "path": str(folder),
         **describe_model(model),
-        "typical_values": _describe_typical_values(model, read_names(names, model.items)),
+        "typical_values": describe_typical_values(model, read_names(names, model.items)),
         "written": written.isoformat(timespec="seconds"),
         "version": manifest.get("hcpf"),
         "bytes": sum(file.stat().st_size for file in folder.iterdir()),
@@ -158,43 +152,6 @@ def _show_model(about: dict[str, Any]) -> None:
     )
     for axis, typical in (about["typical_values"] or {}).items():
         _show_typical_values(axis, typical, crossed=len(about["typical_values"]) == 2)
-
-
-def _describe_typical_values(
-    model: "FittedModel", names: dict[str, str]
-) -> dict[str, dict[str, Any]] | None:
-    """Return typical values by axis; None without partial pooling or without training data."""
-    from hcpf.model.typical_values import pooled_axes, typical_values
-
-    if model.data is None or not pooled_axes(model):
-        return None
-    found = (typical_values(model, axis) for axis in pooled_axes(model))
-    return {typical.axis.word: _describe_axis(typical, model, names) for typical in found}
-
-
-def _describe_axis(
-    typical: "TypicalValues", model: "FittedModel", names: dict[str, str]
-) -> dict[str, Any]:
-    ids = model.users if typical.axis.word == "user" else model.items
-    named = bool(names) and typical.axis.word == "item"
-
-    def describe_row(row: Any) -> dict[str, Any]:
-        name = {"name": names.get(str(ids[row]))} if named else {}
-        return {
-            "id": ids[row], **name, "typical_value": typical.value[row],
-            "entries": typical.entries[row], "average": typical.average[row],
-        }  # fmt: skip
-
-    highest, lowest = typical.extremes(_N_EXTREMES)
-    theta = model.posteriors[0].axis(typical.axis).theta
-    assert theta is not None
-    return {
-        "prior": {"chi": theta.chi0, "nu": theta.nu0},
-        "fitted": dict(zip(("low", "median", "high"), typical.levels, strict=True)),
-        "new": dict(zip(("low", "median", "high"), typical.new, strict=True)),
-        "highest": [describe_row(row) for row in highest],
-        "lowest": [describe_row(row) for row in lowest],
-    }
 
 
 def _show_typical_values(word: str, about: dict[str, Any], *, crossed: bool) -> None:

@@ -24,7 +24,11 @@ def value_model_settings(
     from hcpf.elements.parse import parse_element
 
     chosen = parse_element(element)
-    settings = {"vary_by": vary_by and vary_by.value, "hurdle": hurdle, "train_on": train_on.value}
+    settings: dict[str, Any] = {
+        "vary_by": vary_by and vary_by.value,
+        "hurdle": hurdle,
+        "train_on": train_on.value,
+    }
     if chosen != "auto":
         ValueModel(get(chosen)() if isinstance(chosen, str) else chosen, **settings)
     elif vary_by or hurdle:

@@ -118,12 +118,35 @@ class ShardData:
         n_users = matrix.shape[0]
         return cls(matrix, excluded, np.arange(n_users), n_users)
 
+    def sample_entries(self, max_entries: int, comm: Collective) -> NDArray[np.int64]:
+        """Return the worker's part of a sample of all entries, which are counted by user.
+
+        The sample is spread evenly, and the same whatever the number of workers.
+        """
+        pointer = self.matrix.indptr.astype(np.int64)
+        first = pointer[:-1]  # of each of the own users, among the entries of all
+        if comm.size > 1:
+            degrees = np.zeros(self.n_users, np.int64)
+            degrees[comm.gather(self.numbers)] = comm.gather(np.diff(pointer))
+            first = (np.cumsum(degrees) - degrees)[self.numbers]
+            n_entries = int(degrees.sum())
+        else:
+            n_entries = int(pointer[-1])
+        sample = np.linspace(0, n_entries - 1, min(n_entries, max_entries)).astype(np.int64)
+        user = np.searchsorted(first, sample, side="right") - 1
+        entry = pointer[user] + sample - first[user]
+        return entry[(user >= 0) & (entry < pointer[user + 1])]
+
 
 class Values:
     """The values themselves, for row-specific means; rates are read from coordinates instead."""
 
     def __init__(self, matrix: Csr, order: NDArray[np.int64] | None, comm: Collective) -> None:
         self._matrix, self._order, self._comm = matrix, order, comm
+        # Not cached_property: its lock (until Python 3.11) would stop workers that are threads.
+        self._by_item: FloatArray | None = None
+        self._item_degrees: NDArray[Any] | None = None
+        self._unit: float | None = None
 
     def at(self, entry: NDArray[np.int64]) -> FloatArray:
         """Return the values of some entries, given by position."""
@@ -131,7 +154,13 @@ class Values:
 
     def sums(self, axis: Axis) -> FloatArray:
         """Return the sum of each row's values."""
-        return self._by_user if axis is Axis.USERS else self._by_item
+        if axis is Axis.USERS:
+            return self._by_user
+        if self._by_item is None:
+            index, data = self._arrays
+            total: Any = np.bincount(index, weights=data, minlength=self._matrix.shape[1])
+            self._by_item = self._comm.sum(total)
+        return self._by_item
 
     def weighted_by_item(self, weight: FloatArray) -> FloatArray:
         """Return the sum of each user's values, each times the weight of its item."""
@@ -142,16 +171,23 @@ class Values:
 
     def degrees(self, axis: Axis) -> NDArray[Any]:
         """Return the number of entries of each row."""
-        start, stop = self._ends
-        return stop - start if axis is Axis.USERS else self._item_degrees
+        if axis is Axis.USERS:
+            start, stop = self._ends
+            return stop - start
+        if self._item_degrees is None:
+            own = np.bincount(self._arrays[0], minlength=self._matrix.shape[1])
+            self._item_degrees = self._comm.sum(own)
+        return self._item_degrees
 
-    @cached_property
+    @property
     def unit(self) -> float:
         """What values are measured in where they are kept as float32: 1 if they are float32."""
-        data = self._matrix.data
-        size = 0.0 if data.dtype == np.float32 else float(np.max(np.abs(data), initial=0.0))
-        size = float(self._comm.max(np.array([size]))[0])
-        return float(2.0 ** np.floor(np.log2(size))) if size > 0 else 1.0
+        if self._unit is None:
+            data = self._matrix.data
+            size = 0.0 if data.dtype == np.float32 else float(np.max(np.abs(data), initial=0.0))
+            size = float(self._comm.max(np.array([size]))[0])
+            self._unit = float(2.0 ** np.floor(np.log2(size))) if size > 0 else 1.0
+        return self._unit
 
     def in_units(self) -> NDArray[np.float32]:
         """Return the values as the kernels weigh them for theta; float32 is not copied."""
@@ -168,18 +204,8 @@ class Values:
         return sum_scalar(self._comm, float(sums[0]))
 
     @cached_property
-    def _item_degrees(self) -> NDArray[Any]:
-        return self._comm.sum(np.bincount(self._arrays[0], minlength=self._matrix.shape[1]))
-
-    @cached_property
     def _by_user(self) -> FloatArray:
         return self.weighted_by_item(np.ones(self._matrix.shape[1]))
-
-    @cached_property
-    def _by_item(self) -> FloatArray:
-        index, data = self._arrays
-        total: Any = np.bincount(index, weights=data, minlength=self._matrix.shape[1])
-        return self._comm.sum(total)
 
     @cached_property
     def _ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -215,6 +241,7 @@ class Totals:
 class Shard:
     """One worker's users along both axes, with what all workers share; nothing here changes."""
 
+    data: ShardData
     users: Layout
     items: Layout
     tables: CountTables
@@ -263,7 +290,7 @@ class ShardSource:
 
     def lay_out(self, value_model: ValueModel, max_log2_rate: FloatArray | None = None) -> Shard:
         """Lay out the data for a value model, with tables that serve rates up to a largest."""
-        matrix, order, totals = self.data.matrix, self.order.order, self._totals
+        matrix, order, totals = self.data.matrix, self.order.order, self._totals()
         tables, coordinate = tabulate_values(
             value_model, matrix.data, self.comm, self.n_truncation, max_log2_rate
         )
@@ -272,8 +299,9 @@ class ShardSource:
         weighed = values.in_units() if sharing is not None and sharing.weighs else None
         users = _entries(matrix, coordinate, order, weighed)
         items = _transposed(users, totals.n_items)
-        listed = self._listed(value_model, users, items)
+        listed = self._listed(value_model, totals, users, items)
         return Shard(
+            data=self.data,
             users=Layout(users, listed[0], row_blocks(users)),
             items=Layout(items, listed[1], row_blocks(items)),
             tables=tables,
@@ -284,7 +312,6 @@ class ShardSource:
             tempering=self.tempering,
         )
 
-    @cached_property
     def _totals(self) -> Totals:
         matrix, excluded = self.data.matrix, self.data.excluded
         n_excluded = 0 if excluded is None else excluded.nnz
@@ -295,13 +322,13 @@ class ShardSource:
         )
 
     def _listed(
-        self, value_model: ValueModel, users: Entries, items: Entries
+        self, value_model: ValueModel, totals: Totals, users: Entries, items: Entries
     ) -> tuple[ListedPairs, ListedPairs]:
         """Return the pairs whose means enter the rates one by one, along both axes."""
         shape, excluded = self.data.matrix.shape, self.data.excluded
         if value_model.train_on == "observed":
             return _listed(users, 1.0), _listed(items, 1.0)
-        if self._totals.n_excluded and excluded is not None:
+        if totals.n_excluded and excluded is not None:
             rows = _entries(excluded, np.zeros(excluded.nnz, np.float32), self.order.order)
             return _listed(rows, -1.0), _listed(_transposed(rows, shape[1]), -1.0)
         return _none_listed(shape[0]), _none_listed(shape[1])

@@ -143,12 +143,8 @@ def histogram(values: FloatArray) -> list[Bin]:
         edges = np.linspace(low, high, _MAX_BINS + 1)
     edges[0], edges[-1] = low, high  # rounding must not lose any value
     counts, _ = np.histogram(values, edges)
-    return [
-        Bin(*bounds, count)
-        for *bounds, count in zip(
-            edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True
-        )
-    ]
+    bounds = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    return [Bin(*ends, count) for ends, count in zip(bounds, counts.tolist(), strict=True)]
 
 
 def _round_to_two_digits(edges: FloatArray) -> FloatArray:

@@ -72,28 +72,20 @@ class _Grid:
     @classmethod
     def around(cls, distribution: PairDistribution) -> "_Grid | None":
         """Return the grid for these pairs, or None where solving for each pair is cheaper."""
-        element, shape = distribution.element, distribution.shape
-        # The value of a hurdle does not depend on the rate.
-        rate = (
-            np.ones(())
-            if isinstance(distribution, Hurdle)
-            else np.maximum(distribution.rate, _MIN_RATE)
-        )
-        parts, pooled = [np.log(rate)], isinstance(element, Integrated)
-        if pooled:
-            center = np.asarray(element.chi / element.nu)
-            in_logs = element.support.lowest >= 0
-            parts += [np.log(center) if in_logs else center, np.log(element.nu)]
-        sizes = [size if np.ptp(p) > 0 else 1 for p, size in zip(parts, _N_NODES, strict=False)]
-        if distribution.rate.size <= np.prod(sizes):
+        shape = distribution.shape
+        if not np.prod(shape):
             return None
-        nodes = [np.linspace(p.min(), p.max(), n) for p, n in zip(parts, sizes, strict=True)]
+        coordinates = _coordinates(distribution)
+        sizes = [
+            size if np.ptp(coordinate) > 0 else 1
+            for coordinate, size in zip(coordinates, _N_NODES, strict=False)
+        ]
+        if np.prod(shape) <= np.prod(sizes):
+            return None
+        nodes = [np.linspace(c.min(), c.max(), n) for c, n in zip(coordinates, sizes, strict=True)]
         mesh = [axis.ravel() for axis in np.meshgrid(*nodes, indexing="ij")]
-        if pooled:
-            center, nu = np.exp(mesh[1]) if in_logs else mesh[1], np.exp(mesh[2])
-            element = element.replace(chi=center * nu, nu=nu)
-        rate, points = np.exp(mesh[0]), [np.broadcast_to(part, shape).ravel() for part in parts]
-        return cls(nodes, np.stack(points, -1), shape, type(distribution)(rate, element))
+        points = [np.broadcast_to(coordinate, shape).ravel() for coordinate in coordinates]
+        return cls(nodes, np.stack(points, -1), shape, _at_coordinates(distribution, mesh))
 
     def interpolate(self, values: FloatArray) -> FloatArray:
         """Return the values of the pairs, interpolated between those of the nodes."""
@@ -106,11 +98,36 @@ class _Grid:
         # A change of the mean scales positive values, and shifts those of the normal.
         in_logs = self.distribution.element.support.lowest >= 0 and bool(np.all(values > 0))
         values = np.log(values) if in_logs else values
-        found = RegularGridInterpolator(
-            [self.nodes[j] for j in wide],
-            values.squeeze(),
-            "cubic",
-            bounds_error=False,
-            fill_value=None,
-        )(self.points[:, wide])
+        axes = [self.nodes[j] for j in wide]
+        found = RegularGridInterpolator(axes, values.squeeze(), "cubic")(self.points[:, wide])
         return (np.exp(found) if in_logs else found).reshape(self.shape)
+
+
+def _coordinates(distribution: PairDistribution) -> list[FloatArray]:
+    """Return what a pair's value depends on: the log rate, and the center and precision of theta.
+
+    The value of a hurdle does not depend on the rate.
+    """
+    rate, element = distribution.rate, distribution.element
+    if isinstance(distribution, Hurdle):
+        rate = np.ones(())
+    coordinates = [np.log(np.maximum(rate, _MIN_RATE))]
+    if isinstance(element, Integrated):
+        center = np.asarray(element.chi / element.nu)
+        center = np.log(center) if _is_scale(element) else center
+        coordinates += [center, np.log(element.nu)]
+    return coordinates
+
+
+def _at_coordinates(distribution: PairDistribution, mesh: list[FloatArray]) -> PairDistribution:
+    element = distribution.element
+    if isinstance(element, Integrated):
+        nu = np.exp(mesh[2])
+        center = np.exp(mesh[1]) if _is_scale(element) else mesh[1]
+        element = element.replace(chi=center * nu, nu=nu)
+    return type(distribution)(np.exp(mesh[0]), element)
+
+
+def _is_scale(element: Integrated) -> bool:
+    """Return whether the center of theta scales the values; that of the normal shifts them."""
+    return element.support.lowest >= 0 and bool(np.all(np.asarray(element.chi) > 0))

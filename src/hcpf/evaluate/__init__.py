@@ -12,7 +12,6 @@ from hcpf.evaluate.comparison import (
 from hcpf.evaluate.components import Candidate, ComponentPath, choose_components
 from hcpf.evaluate.evaluation import Evaluation, evaluate_model
 from hcpf.evaluate.hpf import HPF, BinaryHPF
-from hcpf.evaluate.plots import plot
 from hcpf.evaluate.protocols import Model, Ranker
 from hcpf.evaluate.ranks import RankingScores, ranking
 from hcpf.evaluate.reliability import Calibration, calibration
@@ -48,7 +47,6 @@ __all__ = [
     "fit_and_score",
     "leave_out",
     "log_likelihood_gain",
-    "plot",
     "ranking",
     "scores",
     "split",

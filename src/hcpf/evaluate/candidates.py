@@ -1,5 +1,6 @@
-"""The models that can describe given values, for ``hcpf compare``."""
+"""The models that can describe given values, and the verdict on them: for ``hcpf compare``."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,14 @@ from hcpf.elements import ALL, Degenerate, Element, get
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
 from hcpf.evaluate.baselines import Popularity
-from hcpf.evaluate.comparison import ModelScores
+from hcpf.evaluate.comparison import ModelScores, log_likelihood_gain, select_model
 from hcpf.evaluate.hpf import HPF, BinaryHPF
+from hcpf.evaluate.score import Score
 from hcpf.training.resolve import candidate_elements
 from hcpf.training.selection import Candidate, worth_pooling
 
 _HURDLE_ELEMENTS = 2  # elements that are tried as a hurdle, too
+_CLEAR_ERRORS = 2.0  # standard errors that a clear lead exceeds
 _POOLED_ELEMENTS = 2  # elements that a quick comparison tries with partial pooling
 
 
@@ -95,6 +98,58 @@ def most_promising(
     close = [element_of[name] for name in worth_pooling(scored) if name in element_of]
     elements = list(dict.fromkeys(close))[:_POOLED_ELEMENTS]
     return [one for one in candidates if one.vary_by is not None and one.element in elements]
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """The model to use among candidates, and how it compares with the others.
+
+    Attributes
+    ----------
+    winner : ModelScores
+        By the rule of ``hcpf.training.selection``, which ``element="auto"`` follows, too.
+    runner_up : ModelScores or None
+        The most likely of the others.
+    lead : Score or None
+        Log-likelihood gain of the winner over the runner-up, per 1,000 pairs; negative where the
+        winner is simpler.
+    best_ranker : ModelScores
+        The model with the highest NDCG.
+    pooling_gain : Score or None
+        Gain of the winner over the same model with a shared mean, if it is partially pooled.
+    """
+
+    winner: ModelScores
+    runner_up: ModelScores | None
+    lead: Score | None
+    best_ranker: ModelScores
+    pooling_gain: Score | None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the lead exceeds two standard errors."""
+        return self.lead is not None and self.lead.value > _CLEAR_ERRORS * self.lead.error
+
+
+def decide(scored: Sequence[ModelScores], candidates: Sequence[CandidateModel]) -> Verdict:
+    """Return the verdict on candidates that were scored on the same pairs."""
+    winner = select_model(scored)
+    others = [row for row in most_likely_first(scored) if row is not winner]
+    shared_name = next(one.shared_name for one in candidates if one.name == winner.name)
+    shared = next((row for row in others if row.name == shared_name), None)
+    runner_up = others[0] if others else None
+    return Verdict(
+        winner=winner,
+        runner_up=runner_up,
+        lead=runner_up and log_likelihood_gain(winner, runner_up),
+        best_ranker=max(scored, key=lambda row: row.ranking.ndcg.value if row.ranking else 0.0),
+        pooling_gain=shared and log_likelihood_gain(winner, shared),
+    )
+
+
+def most_likely_first(models: Sequence[ModelScores]) -> list[ModelScores]:
+    """Return models by falling log-likelihood, failed ones last."""
+    return sorted(models, key=lambda row: -row.pairs.per_entry if row.pairs else math.inf)
 
 
 def _hcpf(form: ValueModel, n_components: int, settings: dict[str, Any]) -> CandidateModel:

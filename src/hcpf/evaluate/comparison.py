@@ -1,6 +1,6 @@
 """Comparison of models: fit each to the same data and score it on the same held-out pairs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from time import perf_counter
@@ -231,7 +231,7 @@ def log_likelihood_gain(first: ModelScores, second: ModelScores) -> Score:
     return first.pairs.gain_over(second.pairs)
 
 
-def select_model(models: list[ModelScores]) -> ModelScores:
+def select_model(models: Sequence[ModelScores]) -> ModelScores:
     """Return the model to use, by the rule of ``hcpf.training.selection``."""
     scored = {
         row.name: Candidate(

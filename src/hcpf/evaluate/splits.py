@@ -171,7 +171,7 @@ def excluded_split(model: FittedModel) -> Split | None:
     """Return the split of a model whose data hold the entries that training excluded.
 
     After ``fit(data, exclude=marks)`` the entries that ``marks`` stores are test pairs, and the
-    other pairs it stores are missing ones. None if the data hold no excluded entry.
+    other pairs it stores are missing ones. None unless there are both.
     """
     data = model.data
     if model.excluded is None or data is None:
@@ -180,7 +180,7 @@ def excluded_split(model: FittedModel) -> Split | None:
     rows, cols = marks.row.astype(np.int64), marks.col.astype(np.int64)
     entries = locate(data.matrix, rows, cols)
     observed = entries >= 0
-    if not observed.any():
+    if not observed.any() or observed.all():
         return None
     share = observed.sum() / data.n_observed
     missing = rows[~observed], cols[~observed]

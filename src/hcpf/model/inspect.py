@@ -1,12 +1,15 @@
 """Descriptions of fitted models, in plain dicts."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hcpf.core.axis import Axis
 from hcpf.core.value_model import ValueModel
+from hcpf.model.fitted import FittedModel
+from hcpf.model.typical_values import TypicalValues, pooled_axes, typical_values
 
-if TYPE_CHECKING:
-    from hcpf.model.fitted import FittedModel
+_N_EXTREMES = 3  # rows from either end
 
 
 def describe_value_model(value_model: ValueModel) -> dict[str, Any]:
@@ -29,7 +32,7 @@ def describe_value_model(value_model: ValueModel) -> dict[str, Any]:
     }
 
 
-def describe_fit(model: "FittedModel") -> dict[str, Any]:
+def describe_fit(model: FittedModel) -> dict[str, Any]:
     """Return the size of a model and how its training ended."""
     last = model.history[-1] if model.history else None
     return {
@@ -48,7 +51,7 @@ def describe_fit(model: "FittedModel") -> dict[str, Any]:
     }
 
 
-def describe_model(model: "FittedModel") -> dict[str, Any]:
+def describe_model(model: FittedModel) -> dict[str, Any]:
     """Return the fit, the priors and the settings of a model."""
     seed = model.settings.get("random_state")
     return {
@@ -61,7 +64,54 @@ def describe_model(model: "FittedModel") -> dict[str, Any]:
     }
 
 
-def _reason_to_stop(model: "FittedModel") -> str:
+def describe_typical_values(
+    model: FittedModel, names: Mapping[str, str] | None = None
+) -> dict[str, Any] | None:
+    """Return the typical values of users and items: their distribution and the extreme rows.
+
+    Parameters
+    ----------
+    model : FittedModel
+    names : mapping, optional
+        Names of items by the text of their ids, as ``read_names`` returns them.
+
+    Returns
+    -------
+    dict or None
+        By "user" and "item", whichever have means; None without partial pooling or without the
+        training data.
+    """
+    axes = [] if model.data is None else pooled_axes(model)
+    found = {axis.word: _describe_axis(model, typical_values(model, axis), names) for axis in axes}
+    return found or None
+
+
+def _describe_axis(
+    model: FittedModel, typical: TypicalValues, names: Mapping[str, str] | None
+) -> dict[str, Any]:
+    is_items = typical.axis is Axis.ITEMS
+    ids = model.items if is_items else model.users
+
+    def describe_row(row: Any) -> dict[str, Any]:
+        name = {"name": names.get(str(ids[row]))} if names and is_items else {}
+        return {
+            "id": ids[row], **name, "typical_value": typical.value[row],
+            "entries": typical.entries[row], "average": typical.average[row],
+        }  # fmt: skip
+
+    highest, lowest = typical.extremes(_N_EXTREMES)
+    theta = model.posteriors[0].axis(typical.axis).theta
+    assert theta is not None
+    return {
+        "prior": {"chi": theta.chi0, "nu": theta.nu0},
+        "fitted": dict(zip(("low", "median", "high"), typical.levels, strict=True)),
+        "new": dict(zip(("low", "median", "high"), typical.new, strict=True)),
+        "highest": [describe_row(row) for row in highest],
+        "lowest": [describe_row(row) for row in lowest],
+    }
+
+
+def _reason_to_stop(model: FittedModel) -> str:
     """Return why training stopped: "interrupted", "converged" or "max_iter"."""
     if model.interrupted:
         return "interrupted"

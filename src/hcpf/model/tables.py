@@ -3,6 +3,7 @@
 import os
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Any, Self
 
@@ -213,14 +214,25 @@ def _cells(name: str, columns: dict[str, NDArray[Any]]) -> list[str]:
     values = columns[name].tolist()
     errors = columns.get(f"{name}_error")
     if errors is None:
-        return [_cell(value) for value in values]
+        decimals = _shared_decimals(values)
+        return [_cell(value, decimals) for value in values]
     return [format_with_error(*pair) for pair in zip(values, errors.tolist(), strict=True)]
 
 
-def _cell(value: Any) -> str:
+def _shared_decimals(values: list[Any]) -> int | None:
+    """Return the decimals that give numbers of similar size four significant digits at most."""
+    sizes = [abs(v) for v in values if isinstance(v, float) and isfinite(v) and v]
+    if not sizes or max(sizes) > 1e3 * min(sizes) or max(sizes) < 1e-3:
+        return None
+    return max(0, 3 - floor(log10(max(sizes))))
+
+
+def _cell(value: Any, decimals: int | None = None) -> str:
     if value is None or value != value:  # NaN
         return _NOT_APPLICABLE
-    return f"{float(f'{value:.4g}'):,.10g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{float(f'{value:.4g}'):,{'.10g' if decimals is None else f'.{decimals}f'}}"
 
 
 class Recommendations(Table):

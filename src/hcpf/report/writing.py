@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,10 @@ def _evaluation(model: FittedModel, given: Any) -> Evaluation | None:
     """Return the evaluation given, or that of the entries excluded from training."""
     if given is None:
         parts = excluded_split(model)
-        return None if parts is None else evaluate_model(model, parts, baselines=False)
+        if parts is None:
+            return None
+        # Held-out items can only be recommended if they do not count as seen.
+        return evaluate_model(replace(model, data=parts.train), parts, baselines=False)
     found = Evaluation.load(given) if isinstance(given, (str, Path)) else given
     if not isinstance(found, Evaluation):
         raise InputError(

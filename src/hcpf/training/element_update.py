@@ -49,11 +49,7 @@ def best_dispersion(state: FitState, shard: Shard, comm: Collective) -> Element:
     at the element's current mean; whoever uses the result checks the ELBO itself.
     """
     is_pooled = state.pooling is not None
-    n_entries = len(shard.users.entries.index)
-    share = n_entries / max(shard.totals.n_entries, 1)
-    max_sample = round((_POOLED_SAMPLE if is_pooled else _SAMPLE) * share)
-    sampled = np.linspace(0, n_entries - 1, min(n_entries, max_sample))
-    entry = sampled.astype(np.int64)
+    entry = shard.data.sample_entries(_POOLED_SAMPLE if is_pooled else _SAMPLE, comm)
     u, i = shard.users.owner(entry), shard.users.entries.index[entry]
     log_rate, values = _log_rates(state, u, i), shard.values.at(entry)
     mean = None

@@ -18,6 +18,7 @@ from hcpf.core.value_model import ValueModel
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.data.sampling import row_of_entries
 from hcpf.elements.base import Element
+from hcpf.errors import ParameterError
 from hcpf.io import fingerprint
 from hcpf.model.combine import Combined
 from hcpf.model.history import Check
@@ -100,6 +101,11 @@ class Worker:
 
     def run(self) -> Outcome:
         """Train from the start given, from a checkpoint, from noise or from clusters of items."""
+        if self.plan.options.solver == "entry" and self.comm.size > 1:
+            raise ParameterError(
+                "Algorithm 1 updates pair by pair and needs one worker, but there are "
+                f"{self.comm.size}. Use another solver, or one worker."
+            )
         plan, options = self.plan, self.plan.options
         starts_from_clusters = self.start is None and self._starts_from_clusters
         if starts_from_clusters or self.start is not None:
