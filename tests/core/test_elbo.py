@@ -32,16 +32,19 @@ def assert_never_falls(history, share=ROUNDING):
 def fit_and_check(value_model, held_out, learn_element, **settings):
     """Fit; the ELBO rises from pass to pass, and the last one is the twin's at the posterior."""
     model = draw_model(value_model, excluded=0.15 if held_out == "excluded" else 0.0)
+    exclude = excluded_matrix(model) if held_out == "excluded" else None
     fitted = quick(
         **settings_of(value_model), learn_element=learn_element, check_every=1,
         validation_fraction=0.2 if held_out == "validation" else 0.0, **settings,
-    ).fit(as_matrix(model), exclude=excluded_matrix(model) if held_out == "excluded" else None)  # fmt: skip
+    ).fit(as_matrix(model), exclude=exclude)  # fmt: skip
     by_mode = value_model.vary_by is not None and not value_model.element.conjugate.exact
     assert_never_falls(fitted.history_, BY_MODE if by_mode else ROUNDING)
     assert fitted.history_[-1].elbo > fitted.history_[0].elbo
     assert fitted.history_[-1].iteration == fitted.n_iter_ == settings["max_iter"]
     if held_out != "validation":
-        assert fitted.history_[-1].elbo == pytest.approx(dense.elbo(at_fit(model, fitted)), rel=1e-6)
+        assert fitted.history_[-1].elbo == pytest.approx(
+            dense.elbo(at_fit(model, fitted)), rel=1e-6
+        )
     assert settings_of(fitted.value_model_) == settings_of(value_model) | {
         "element": fitted.element_ if learn_element else value_model.element
     }

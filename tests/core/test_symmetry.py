@@ -54,9 +54,7 @@ def assert_same_rows(new, old, rows, components=slice(None)):
     assert (new.theta is None) == (old.theta is None)
     if old.theta is not None:
         scale = np.abs(old.theta.chi).max()
-        np.testing.assert_allclose(
-            new.theta.chi, old.theta.chi[rows], rtol=1e-5, atol=1e-5 * scale
-        )
+        np.testing.assert_allclose(new.theta.chi, old.theta.chi[rows], rtol=1e-5, atol=1e-5 * scale)
         np.testing.assert_allclose(new.theta.nu, old.theta.nu[rows], rtol=1e-5)
 
 
