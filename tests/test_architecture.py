@@ -54,7 +54,17 @@ def loaded_after(*modules):
 
 
 def test_importing_hcpf_loads_neither_scikit_learn_nor_numba():
-    heavy = {"sklearn", "numba", "llvmlite", "pandas", "polars", "matplotlib", "rich", "typer"}
+    heavy = {
+        "sklearn",
+        "numba",
+        "llvmlite",
+        "pandas",
+        "polars",
+        "matplotlib",
+        "rich",
+        "typer",
+        "safetensors",
+    }
     assert not loaded_after("hcpf") & heavy
 
 

@@ -1,4 +1,4 @@
-"""The dense float64 twin of inference: every formula as the design prints it, nothing clever.
+"""The dense float64 twin of training: every formula as the design prints it, nothing clever.
 
 Arrays are users x items. ``observed`` marks the entries, ``exposed`` the pairs that take part in
 training: all but the excluded ones, or only the observed ones.
@@ -10,12 +10,13 @@ from itertools import pairwise
 import numpy as np
 from scipy import optimize, special
 
-from hcpf.core.priors import Priors
-from hcpf.elements import Element
 from core import dense_theta
 from core.dense_theta import Thetas
+from hcpf.core.axis import Axis
+from hcpf.core.priors import Priors
+from hcpf.core.value_model import ValueModel
 
-LARGEST_N = 600
+LARGEST_N = 200
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,10 @@ class Side:
     shape: float
     activity_shape: float
     activity_mean: float
+
+    @property
+    def prior(self):
+        return self.shape, self.activity_shape, self.activity_mean
 
     @property
     def mean(self):
@@ -50,13 +55,24 @@ class Side:
 class Model:
     users: Side
     items: Side
-    element: Element
+    value_model: ValueModel
     values: np.ndarray
     observed: np.ndarray
     exposed: np.ndarray
-    most: int | None = None
-    weight: float = 1.0
+    n_truncation: int | None = None
+    tempering: float = 1.0
     thetas: Thetas | None = None
+
+    @property
+    def element(self):
+        return self.value_model.element
+
+    @property
+    def priors(self):
+        return Priors(*self.users.prior, *self.items.prior)
+
+    def with_element(self, element):
+        return replace(self, value_model=self.value_model.replace(element=element))
 
     @property
     def transposed(self):
@@ -71,26 +87,21 @@ class Model:
         )
 
 
-def user_side(priors: Priors, a, b, activity_b) -> Side:
-    shapes = priors.user_shape, priors.user_activity_shape, priors.user_activity_mean
-    return Side(a, b, activity_b, *shapes)
-
-
-def item_side(priors: Priors, a, b, activity_b) -> Side:
-    shapes = priors.item_shape, priors.item_activity_shape, priors.item_activity_mean
-    return Side(a, b, activity_b, *shapes)
+def make_side(priors: Priors, axis: Axis, a, b, activity_b) -> Side:
+    return Side(a, b, activity_b, *priors.axis(axis))
 
 
 # -- the local step -------------------------------------------------------------------------------
 
 
-def sum_over_counts(element, y, log_rate, most=None, theta=None):
+def sum_over_counts(value_model, y, log_rate, most=None, theta=None):
     """E[n] and log Z of q(n) prop. to p(y | n) rate^n / n!, for arrays, by a plain sum.
 
     ``theta`` are E[theta] and E[Psi(theta)] of the entries, where it is not the element's own.
     """
+    element = value_model.element
     n = np.arange(1.0, (most or LARGEST_N) + 1.0)
-    summed = np.ones_like(n) if element.once else n
+    summed = np.ones_like(n) if value_model.hurdle else n
     with np.errstate(all="ignore"):
         if theta is None:
             density = element.log_density_unchecked(y[:, None], summed)
@@ -154,7 +165,7 @@ def expected_counts(model, log_rate=None):
         of_pairs = dense_theta.of_pairs(model.element, model.thetas)
         theta = [np.broadcast_to(x, where.shape)[where] for x in of_pairs]
     mean[where], log_z[where] = sum_over_counts(
-        model.element, model.values[where], log_rate[where], model.most, theta
+        model.value_model, model.values[where], log_rate[where], model.n_truncation, theta
     )
     return mean, log_z
 
@@ -167,14 +178,14 @@ def update_users(model):
     users, items = model.users, model.items
     mean, _ = expected_counts(model)
     share = users.log_mean[:, None, :] + items.log_mean[None, :, :] - log_rates(model)[:, :, None]
-    a = users.shape + model.weight * np.sum(mean[:, :, None] * np.exp(share), axis=1)
+    a = users.shape + model.tempering * np.sum(mean[:, :, None] * np.exp(share), axis=1)
     activity = users.activity_a / users.activity_b
-    b = activity[:, None] + model.weight * (model.exposed @ items.mean)
+    b = activity[:, None] + model.tempering * (model.exposed @ items.mean)
     activity_b = users.activity_rate + np.sum(a / b, axis=1)
     model = replace(model, users=replace(users, a=a, b=b, activity_b=activity_b))
     if model.thetas is None:
         return model
-    counts = model.observed if model.element.once else mean
+    counts = model.observed if model.value_model.hurdle else mean
     thetas = dense_theta.updated(model.element, model.thetas, model.values, counts)
     return replace(model, thetas=thetas)
 
@@ -183,11 +194,11 @@ def update_items(model):
     return update_users(model.transposed).transposed
 
 
-def cavi_step(model):
+def cavi_pass(model):
     return update_items(update_users(model))
 
 
-# -- the bound ------------------------------------------------------------------------------------
+# -- the ELBO -------------------------------------------------------------------------------------
 
 
 def log_gamma_density(a, b, mean, log_mean):
@@ -199,7 +210,7 @@ def entropy(a, b):
     return a - np.log(b) + special.gammaln(a) + (1.0 - a) * special.psi(a)
 
 
-def side_bound(side):
+def side_elbo(side):
     """E log p(s|r) + E log p(r) + H[s] + H[r]."""
     mean_r = side.activity_a / side.activity_b
     log_r = special.psi(side.activity_a) - np.log(side.activity_b)
@@ -218,13 +229,13 @@ def side_bound(side):
     )
 
 
-def bound(model):
+def elbo(model):
     _, log_z = expected_counts(model)
     rate = model.users.mean @ model.items.mean.T
     data = np.sum(log_z) - np.sum(rate[model.exposed])
     if model.thetas is not None:
         data -= dense_theta.divergence(model.element, model.thetas)
-    return float(model.weight * data + side_bound(model.users) + side_bound(model.items))
+    return float(model.tempering * data + side_elbo(model.users) + side_elbo(model.items))
 
 
 # -- minibatches of users -------------------------------------------------------------------------
@@ -284,7 +295,9 @@ def algorithm_1(model, u, i, weight_u, weight_i, t_u, t_i, xi):
     n = 0.0
     if model.observed[u, i]:
         y = model.values[u, i]
-        n = sum_over_counts(model.element, np.array([y]), np.log([rate]), model.most)[0][0]
+        n = sum_over_counts(model.value_model, np.array([y]), np.log([rate]), model.n_truncation)[
+            0
+        ][0]
     users, items = model.users, model.items
     step = min(t_u**-xi, 1.0)
     b_r[u] = (1 - step) * b_r[u] + step * (users.activity_rate + np.sum(a_s[u] / b_s[u]))
@@ -322,20 +335,20 @@ def draw_weights(model, share):
 def m_step(model):
     """The element whose mean is sum y / sum E[n], by a root of the mean in its own parameter.
 
-    Where a value is one element whatever n is, that is the mean of the values.
+    In a hurdle model that is the mean of the values.
     """
     element, name = model.element, model.element.mean_parameter
     if name is None:
         return model
     mean, _ = expected_counts(model)
-    count = np.sum(model.observed) if element.once else np.sum(mean)
+    count = np.sum(model.observed) if model.value_model.hurdle else np.sum(mean)
     target = np.sum(model.values[model.observed]) / count
     if name == "mean":
-        return replace(model, element=element.replace(mean=target))
+        return model.with_element(element.replace(mean=target))
     into = special.expit if name == "probability" else np.exp
 
     def excess(t):
         return float(element.replace(**{name: float(into(t))}).mean) - target
 
     found = optimize.brentq(excess, -20.0, 20.0, xtol=1e-14, rtol=1e-14)
-    return replace(model, element=element.replace(**{name: float(into(found))}))
+    return model.with_element(element.replace(**{name: float(into(found))}))

@@ -1,6 +1,6 @@
 """Theta of the users, the items or both, dense: E[theta] and E[Psi] of every pair, as printed.
 
-Where both sides vary the element of a pair has the rate b_u c_i (gamma, Poisson), the mean
+Where both axes are pooled the element of a pair has the rate b_u c_i (gamma, Poisson), the mean
 kappa (t_u + t_i) (normal), or theta = -(t_u t_i)^2 / 2 (inverse Gaussian).
 """
 

@@ -1,4 +1,4 @@
-"""The prior that ties the rows of a varying theta together."""
+"""The prior that ties the means of rows together."""
 
 import numpy as np
 import pytest
@@ -14,10 +14,10 @@ def observed(spread, size=400):
     return nu * 2.0 * np.exp(spread * rng.standard_normal(size)), nu
 
 
-def settled(groups, chi, nu):
+def settled(theta, chi, nu):
     for _ in range(12):
-        groups = groups.with_best_prior(Gamma.conjugate, chi, nu, centred=False)
-    return groups
+        theta = theta.with_best_prior(Gamma.conjugate, chi, nu, centered=False)
+    return theta
 
 
 @pytest.mark.parametrize("first", [1e-2, 1.0, 1e4])
@@ -33,13 +33,13 @@ def test_the_prior_follows_how_far_rows_are_apart(first):
 
 def test_a_prior_grows_stronger_by_a_limited_factor_at_a_time():
     chi, nu = observed(0.0)
-    groups, before = ThetaPosterior.at_prior(400, 2.0, 1.0), 1.0
+    theta, before = ThetaPosterior.at_prior(400, 2.0, 1.0), 1.0
     for _ in range(2):
-        groups = groups.with_best_prior(Gamma.conjugate, chi, nu, centred=False)
-        assert 2.0 < groups.nu0 / before < np.exp(3.0) * 1.001
-        before = groups.nu0
-    assert settled(groups, chi, nu).nu0 > 1e5
+        theta = theta.with_best_prior(Gamma.conjugate, chi, nu, centered=False)
+        assert 2.0 < theta.nu0 / before < np.exp(3.0) * 1.001
+        before = theta.nu0
+    assert settled(theta, chi, nu).nu0 > 1e5
     weak = ThetaPosterior.at_prior(400, 2e9, 1e9).with_best_prior(
-        Gamma.conjugate, *observed(1.0), centred=False
+        Gamma.conjugate, *observed(1.0), centered=False
     )
     assert weak.nu0 < 10.0  # at once

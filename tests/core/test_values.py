@@ -2,13 +2,18 @@
 
 import numpy as np
 import pytest
-from hcpf.core.state import initial_state, side_prior
 from scipy import sparse
 
+from core.worlds import shard_of
+from hcpf.core.axis import Axis
+from hcpf.core.collective import LOCAL
 from hcpf.core.half_step import half_step
-from hcpf.core.layout import Values, make_problem
+from hcpf.core.layout import ShardData, Values
+from hcpf.core.posterior import axis_prior
+from hcpf.core.value_model import ValueModel
 from hcpf.elements import Gamma, InverseGaussian, Normal
-from core.worlds import PRIORS
+from hcpf.training.start import start_from_noise
+from model.small import PRIORS
 
 
 @pytest.fixture
@@ -21,12 +26,18 @@ def matrix(rng):
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_sums_of_values(matrix, rng, shuffled):
     order = rng.permutation(57) if shuffled else None
-    values = Values(matrix, order)
+    values = Values(matrix, order, LOCAL)
     rows = np.arange(57) if order is None else order
-    by_item = rng.random(23)
-    np.testing.assert_allclose(values.by_user(), matrix.sum(axis=1)[rows])
-    np.testing.assert_allclose(values.by_item(), matrix.sum(axis=0))
-    np.testing.assert_allclose(values.by_user(by_item), (matrix @ by_item)[rows])
+    weight = rng.random(23)
+    np.testing.assert_allclose(values.sums(Axis.USERS), matrix.sum(axis=1)[rows])
+    np.testing.assert_allclose(values.sums(Axis.ITEMS), matrix.sum(axis=0))
+    np.testing.assert_allclose(values.weighted_by_item(weight), (matrix @ weight)[rows])
+    observed = matrix.toarray() != 0
+    np.testing.assert_array_equal(values.degrees(Axis.USERS), observed.sum(axis=1)[rows])
+    np.testing.assert_array_equal(values.degrees(Axis.ITEMS), observed.sum(axis=0))
+    by_user = rng.random(57)
+    expected = by_user @ (observed[rows] @ weight)
+    assert values.sum_of_products(by_user, weight) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -37,28 +48,35 @@ def test_sums_of_values(matrix, rng, shuffled):
 @pytest.mark.parametrize("slow", [False, True])
 def test_half_steps_weigh_the_values(matrix, rng, dtype, size, kind, slow):
     matrix = (size * matrix).astype(dtype)
-    order, element = rng.permutation(57), kind.estimate(matrix.data).varying("both")
-    problem = make_problem(matrix, element, order=order)
-    state = initial_state(problem, PRIORS, 5, rng)
+    order = rng.permutation(57)
+    value_model = ValueModel(kind.estimate(matrix.data), vary_by="both")
+    shard = shard_of(ShardData.whole(matrix), value_model, order)
+    state = start_from_noise(shard, PRIORS, 5, rng, LOCAL)
     by_user, by_item = rng.random(57), rng.random(23)
-    state.users.weight[:], state.items.weight[:] = by_user, by_item
+    state.users.factors.weight[:], state.items.factors.weight[:] = by_user, by_item
     if slow:
-        state.users.g[::3] = 0.0  # no dot product with these: their rows are summed one by one
-    for mine, others, side, users, expected in (
-        (state.users, state.items, problem.users, True, (matrix @ by_item)[order]),
-        (state.items, state.users, problem.items, False, matrix[order].T @ by_user),
-    ):
-        sums = np.ones(5)
-        half_step(mine, others, side, problem, side_prior(PRIORS, 5, users), sums)
-        found = problem.values.unit * mine.value_sum
-        np.testing.assert_allclose(found, expected, rtol=1e-6 if dtype is np.float64 else 1e-12)
+        # No dot product with these: their rows are summed one by one.
+        state.users.factors.g[::3] = 0.0
+    expected = {Axis.USERS: (matrix @ by_item)[order], Axis.ITEMS: matrix[order].T @ by_user}
+    for axis in Axis:
+        mine, other = state.axis(axis), state.axis(axis.other)
+        other.mean_sums = np.ones(5)
+        prior = axis_prior(PRIORS, axis, 5)
+        half_step(mine, other, shard.layout(axis), shard.tables.arrays, prior)
+        found = shard.values.unit * mine.factors.value_sum
+        rtol = 1e-6 if dtype is np.float64 else 1e-12
+        np.testing.assert_allclose(found, expected[axis], rtol=rtol)
 
 
-def test_values_are_kept_only_where_theta_weighs_them(matrix):
-    for element, kept in (
-        (Gamma(2.0, 0.3, per="both"), matrix.nnz),
-        (Gamma(2.0, 0.3, per="user"), 0),
-        (Normal(1.0, 0.3, per="both"), 0),
-    ):
-        problem = make_problem(matrix, element)
-        assert [len(side.entries.value) for side in (problem.users, problem.items)] == [kept] * 2
+@pytest.mark.parametrize(
+    ("element", "vary_by", "is_kept"),
+    [
+        (Gamma(2.0, 0.3), "both", True),
+        (Gamma(2.0, 0.3), "user", False),
+        (Normal(1.0, 0.3), "both", False),
+    ],
+)
+def test_values_are_kept_only_where_theta_weighs_them(matrix, element, vary_by, is_kept):
+    shard = shard_of(ShardData.whole(matrix), ValueModel(element, vary_by=vary_by))
+    for axis in Axis:
+        assert len(shard.layout(axis).entries.value) == (matrix.nnz if is_kept else 0)

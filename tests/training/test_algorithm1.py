@@ -6,31 +6,30 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from core import dense
+from core.worlds import as_production, assert_same_point, draw_model
+from hcpf.core.axis import Axis
 from hcpf.core.kernels.entry import _draw
 from hcpf.elements import Gamma, Poisson
-from hcpf.training.solvers.algorithm1 import EntryOptions, _excluded, entry_pass, observed_share
-from core import dense
-from core.worlds import (
-    ELEMENTS,
-    PRIORS,
-    TRAINING,
-    TRAINING_IDS,
-    as_production,
-    assert_same_point,
-    draw_model,
+from hcpf.training.solvers.algorithm1 import (
+    EntryOptions,
+    algorithm1_pass,
+    excluded_pairs,
+    observed_share,
 )
+from model.small import ELEMENTS, TRAINING, name_of
 
 TAU, XI = 2.0, 0.7
 
 
-def draw_pairs(problem, share, rng, size):
+def draw_pairs(shard, share, rng, size):
     """The pairs that a pass with this generator draws."""
-    users = problem.users
+    users = shard.users
     arguments = (
         users.entries,
-        users.owner(np.arange(problem.n_observed)),
-        _excluded(users),
-        problem.items.size,
+        users.owner(np.arange(shard.totals.n_entries)),
+        excluded_pairs(shard, Axis.USERS),
+        shard.totals.n_items,
         share,
         rng,
     )
@@ -51,36 +50,33 @@ def run_twin(model, pairs, share):
     return model
 
 
-@pytest.mark.parametrize(("element", "train_on"), TRAINING, ids=TRAINING_IDS)
+@pytest.mark.parametrize("value_model", TRAINING, ids=name_of)
 @pytest.mark.parametrize("stratified", [True, False])
-def test_a_pass_is_algorithm_1_to_the_letter(element, train_on, stratified):
-    model = draw_model(element, train_on, excluded=0.15)
-    problem, state = as_production(model, train_on)
-    share = observed_share(problem, stratified)
-    rng = np.random.default_rng(7)
-    pairs = draw_pairs(problem, share, copy.deepcopy(rng), problem.n_observed)
-    entry_pass(state, problem, PRIORS, EntryOptions(TAU, XI, stratified), rng)
+def test_a_pass_is_algorithm_1_to_the_letter(value_model, stratified):
+    model = draw_model(value_model, excluded=0.15)
+    shard, state = as_production(model)
+    share = observed_share(shard, stratified)
+    pairs = draw_pairs(shard, share, copy.deepcopy(state.rng), shard.totals.n_entries)
+    algorithm1_pass(state, shard, EntryOptions(TAU, XI, stratified))
     assert_same_point(state, run_twin(model, pairs, share), rtol=5e-6)
 
 
 def test_the_clocks_and_the_float64_point_go_on_in_the_next_pass():
     model = draw_model(Gamma(2.0, 0.5))
-    problem, state = as_production(model)
-    share = observed_share(problem, True)
-    rng = np.random.default_rng(3)
-    pairs = draw_pairs(problem, share, copy.deepcopy(rng), 3 * problem.n_observed)
+    shard, state = as_production(model)
+    share, n_draws = observed_share(shard, True), 3 * shard.totals.n_entries
+    pairs = draw_pairs(shard, share, copy.deepcopy(state.rng), n_draws)
     for _ in range(3):
-        entry_pass(state, problem, PRIORS, EntryOptions(TAU, XI), rng)
+        algorithm1_pass(state, shard, EntryOptions(TAU, XI))
     assert_same_point(state, run_twin(model, pairs, share), rtol=1e-5)
-    clocks = state.extras["user_clock"], state.extras["item_clock"]
-    assert [clock.sum() for clock in clocks] == [3 * problem.n_observed] * 2
+    assert [rows.clock.sum() for rows in (state.draws.users, state.draws.items)] == [n_draws] * 2
 
 
 @pytest.mark.parametrize("element", ELEMENTS, ids=lambda e: e.name)
 def test_uniform_draws_have_the_papers_weights(element):
     model = draw_model(element)
-    problem, _ = as_production(model)
-    share = observed_share(problem, stratified=False)
+    shard, _ = as_production(model)
+    share = observed_share(shard, stratified=False)
     assert share == pytest.approx(model.observed.mean())
     # C_I for a user and C_U for an item, observed or missing (0 where there is none such).
     weights = dense.draw_weights(model, share)
@@ -90,9 +86,9 @@ def test_uniform_draws_have_the_papers_weights(element):
 @pytest.mark.parametrize("stratified", [True, False])
 def test_draws_are_uniform_among_the_observed_and_among_the_missing(stratified):
     model = draw_model(Poisson(1.0), excluded=0.3, shape=(5, 4))
-    problem, _ = as_production(model)
-    share = observed_share(problem, stratified)
-    pairs = draw_pairs(problem, share, np.random.default_rng(0), 20_000)
+    shard, _ = as_production(model)
+    share = observed_share(shard, stratified)
+    pairs = draw_pairs(shard, share, np.random.default_rng(0), 20_000)
     counts = np.zeros(model.values.shape)
     np.add.at(counts, tuple(np.array(pairs)[:, :2].T), 1.0)
     assert np.all(counts[~model.exposed] == 0)
@@ -118,18 +114,17 @@ def test_a_matrix_without_missing_pairs_draws_observed_ones_only():
     model = draw_model(Poisson(1.0))
     everywhere = np.ones_like(model.observed)
     model = dense.replace(model, observed=everywhere, exposed=everywhere)
-    problem, state = as_production(model)
-    assert observed_share(problem, True) == observed_share(problem, False) == 1.0
-    entry_pass(state, problem, PRIORS, EntryOptions(), np.random.default_rng(0))
-    assert np.all(np.isfinite(state.users.mean))
+    shard, state = as_production(model)
+    assert observed_share(shard, True) == observed_share(shard, False) == 1.0
+    algorithm1_pass(state, shard, EntryOptions())
+    assert np.all(np.isfinite(state.users.factors.mean))
 
 
 def test_an_early_step_never_overshoots():
     model = draw_model(Gamma(2.0, 0.5))
-    problem, state = as_production(model)
+    shard, state = as_production(model)
     for _ in range(5):
-        options = EntryOptions(tau=0.01, xi=1.0)
-        entry_pass(state, problem, PRIORS, options, np.random.default_rng(0))
-    for factors in (state.users, state.items):
-        assert np.all(factors.a > 0)
-        assert np.all(factors.mean > 0)
+        algorithm1_pass(state, shard, EntryOptions(tau=0.01, xi=1.0))
+    for mine in state.axes:
+        assert np.all(mine.factors.a > 0)
+        assert np.all(mine.factors.mean > 0)

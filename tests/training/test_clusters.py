@@ -2,19 +2,26 @@
 
 import numpy as np
 import pytest
-from hcpf.core.state import initial_state
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
 import hcpf
+from core.worlds import shard_of
 from hcpf import HCPF
-from hcpf.core.layout import make_problem
+from hcpf.core.collective import LOCAL
+from hcpf.core.layout import ShardData
+from hcpf.core.value_model import ValueModel
 from hcpf.elements import Gamma
 from hcpf.errors import ParameterError
 from hcpf.training import clusters
-from hcpf.training.clusters import cluster_items
-from core.worlds import PRIORS
+from hcpf.training.start import start_from_noise
+from model.small import PRIORS
+
+
+def cluster_items(matrix, n_clusters, seed):
+    rng = np.random.default_rng(seed)
+    return clusters.cluster_items(ShardData.whole(matrix), n_clusters, rng)
 
 
 def blocks(rng, users=60, items=20, groups=4, chance=0.3):
@@ -24,34 +31,33 @@ def blocks(rng, users=60, items=20, groups=4, chance=0.3):
 
 
 def test_items_of_the_same_users_share_a_cluster():
-    found = cluster_items(blocks(np.random.default_rng(0)), 4, np.random.default_rng(1))
+    found = cluster_items(blocks(np.random.default_rng(0)), 4, 1)
     by_group = found.reshape(4, 20)
     assert np.all(by_group == by_group[:, :1])
     assert len(set(by_group[:, 0])) == 4
 
 
 def test_some_of_the_users_are_enough(monkeypatch):
-    monkeypatch.setattr(clusters, "_MOST_ENTRIES", 700)
-    found = cluster_items(blocks(np.random.default_rng(0)), 4, np.random.default_rng(1))
+    monkeypatch.setattr(clusters, "_MAX_ENTRIES", 700)
+    found = cluster_items(blocks(np.random.default_rng(0)), 4, 1)
     groups = [np.bincount(part, minlength=4) for part in found.reshape(4, 20)]
     assert all(counts.max() >= 19 for counts in groups)
     assert len({int(counts.argmax()) for counts in groups}) == 4
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 12), st.integers(0, 99))
 def test_any_shape_has_clusters(users, items, size, seed):
     rng = np.random.default_rng(seed)
     matrix = sparse.csr_array((rng.random((users, items)) < 0.3).astype(np.float32))
-    found = cluster_items(matrix, size, np.random.default_rng(seed))
+    found = cluster_items(matrix, size, seed)
     assert found.shape == (items,)
     assert np.all((found >= 0) & (found < size))
-    assert np.array_equal(found, cluster_items(matrix, size, np.random.default_rng(seed)))
+    assert np.array_equal(found, cluster_items(matrix, size, seed))
 
 
 def test_items_without_entries_are_spread():
     matrix = sparse.csr_array((40, 1000), dtype=np.float32)
-    found = cluster_items(matrix, 5, np.random.default_rng(0))
+    found = cluster_items(matrix, 5, 0)
     assert np.all(np.bincount(found, minlength=5) > 100)
 
 
@@ -101,10 +107,10 @@ def test_another_start_is_refused(data):
 
 
 def test_most_of_an_items_mean_moves_to_its_component(data):
-    problem = make_problem(data.matrix, Gamma(2.0, 0.5))
+    shard = shard_of(ShardData.whole(data.matrix), ValueModel(Gamma(2.0, 0.5)))
     own = np.arange(data.n_items) % 4
     noise, clustered = (
-        initial_state(problem, PRIORS, 4, np.random.default_rng(0), given).items
+        start_from_noise(shard, PRIORS, 4, np.random.default_rng(0), LOCAL, given).items.factors
         for given in (None, own)
     )
     np.testing.assert_allclose(clustered.mean.sum(axis=1), noise.mean.sum(axis=1), rtol=1e-5)

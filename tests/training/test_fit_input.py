@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 from hcpf import HCPF, Interactions, Priors
-from hcpf.elements import Binomial, Gamma, InverseGaussian, Normal, Poisson
+from hcpf.elements import Binomial, Gamma, Poisson, Presence
 from hcpf.errors import HcpfError, InputError, NotFittedError, ParameterError, SupportError
-from core.worlds import quick
+from model.small import quick
 
 VALUES = np.array([[1.5, 0.0, 2.0], [0.0, 3.5, 0.0], [4.0, 0.5, 1.0], [0.0, 0.0, 2.5]])
 COUNTS = np.array([[1, 0, 2], [0, 3, 0], [4, 1, 1], [0, 0, 2]])
@@ -42,17 +42,14 @@ def test_values_outside_the_support(element, value):
         quick(element=element).fit(COUNTS, validation=held)
 
 
-@pytest.mark.parametrize("size", [1e-30, 1e30])
-def test_units_in_which_a_normal_by_both_would_lose_its_digits(size):
-    with pytest.raises(InputError, match="another unit"):
-        quick(element=Normal(per="both")).fit(size * VALUES)
-    assert quick(element=Normal(per="both")).fit(VALUES).element_.per == "both"
-
-
-@pytest.mark.parametrize("size", [1e-80, 1e80])
-def test_units_in_which_an_inverse_gaussian_by_both_would_lose_its_digits(size):
-    with pytest.raises(InputError, match="another unit"):
-        quick(element=InverseGaussian(per="both")).fit(size * VALUES)
+@pytest.mark.parametrize(
+    ("element", "size"),
+    [("normal", 1e-30), ("normal", 1e30), ("inverse_gaussian", 1e-80), ("inverse_gaussian", 1e80)],
+)
+def test_units_in_which_crossed_means_would_lose_their_digits(element, size):
+    with pytest.raises(InputError, match="change the unit"):
+        quick(element=element, vary_by="both").fit(size * VALUES)
+    assert quick(element=element, vary_by="both").fit(VALUES).value_model_.vary_by == "both"
 
 
 @pytest.mark.parametrize(
@@ -89,13 +86,16 @@ def test_nothing_is_left():
         quick().fit(VALUES, validation=np.zeros_like(VALUES))
     with pytest.raises(InputError, match="validation_fraction"):
         quick(validation_fraction=1e-6).fit(VALUES)
-    assert quick().fit(VALUES, exclude=np.zeros_like(VALUES)).n_iter_ == 10
+    fitted = quick(element="gamma").fit(VALUES, exclude=np.zeros_like(VALUES))
+    assert fitted.n_iter_ == 10
 
 
 BAD = {
     "n_components": [0, -1, 2.5, "3", None, True, [3]],
     "element": ["nonsense", 3, None, Gamma, Gamma(np.array([1.0, 2.0]), 1.0), [Gamma()]],
-    "train_on": ["some", None, 1, ["full"]],
+    "vary_by": ["users", "none", 1, True, ["user"]],
+    "hurdle": ["yes", None, 1],
+    "train_on": ["some", "binary", None, 1, ["full"]],
     "n_fits": [0, 1.5, None],
     "combine": ["median", None],
     "solver": ["newton", None, 2, ["cavi"]],
@@ -134,8 +134,9 @@ def test_every_parameter_is_in_the_table():
     ids=lambda x: x if isinstance(x, str) else repr(x)[:30],
 )
 def test_bad_parameters_are_named(name, value):
+    settings = {"n_components": 2, "max_iter": 1, "element": "gamma"}
     with pytest.raises(HcpfError) as caught:
-        HCPF(**({"n_components": 2, "max_iter": 1} | {name: value})).fit(VALUES)
+        HCPF(**(settings | {name: value})).fit(VALUES)
     assert isinstance(caught.value, ValueError)
     assert name in str(caught.value)
 
@@ -156,12 +157,19 @@ def test_bad_densities(density):
         Priors.paper(0.1, 0)
 
 
-def test_binary_training_takes_no_other_element():
-    for element in ("gamma", Gamma(), Normal(0.0, 1.0)):
-        with pytest.raises(ParameterError, match="binary"):
-            quick(train_on="binary", element=element).fit(VALUES)
-    for element in ("auto", "HPF", "degenerate"):
-        assert quick(train_on="binary", element=element).fit(VALUES).element_.name == "degenerate"
+@pytest.mark.parametrize("settings", [{"vary_by": "user"}, {"hurdle": True}], ids=str)
+def test_pooling_and_hurdle_require_an_element(settings):
+    with pytest.raises(ParameterError, match="require an element"):
+        quick(**settings).fit(VALUES)
+    assert quick(element="gamma", **settings).fit(VALUES).element_.name == "gamma"
+
+
+def test_presence_does_not_look_at_the_values():
+    ones = quick(element="degenerate").fit((VALUES > 0).astype(float))
+    for values in (VALUES, -VALUES):
+        fitted = quick(element="presence").fit(values)
+        assert fitted.element_ == Presence()
+        np.testing.assert_array_equal(fitted.posterior_.users.mean_, ones.posterior_.users.mean_)
 
 
 def test_parameters_given_stay_and_others_are_estimated():
@@ -189,9 +197,9 @@ def test_parameters_given_stay_and_others_are_estimated():
 def test_values_on_the_edge_of_a_family(element, values):
     matrix = sparse.csr_array((values, ([0, 1, 2], [1, 1, 0])), shape=(4, 3))
     fitted = quick(element=element, max_iter=40, check_every=1).fit(matrix)
-    bounds = [check.elbo for check in fitted.history_]
-    assert np.all(np.isfinite(bounds))
-    assert np.all(np.diff(bounds) > -1e-6 * np.abs(bounds[1:]))
+    elbo = [check.elbo for check in fitted.history_]
+    assert np.all(np.isfinite(elbo))
+    assert np.all(np.diff(elbo) > -1e-6 * np.abs(elbo[1:]))
 
 
 def test_ids_are_looked_up_and_strange_ones_refused():
@@ -211,7 +219,7 @@ def test_ids_are_looked_up_and_strange_ones_refused():
     assert plain.rate([], []).shape == (0,)
 
 
-@pytest.mark.parametrize("method", ["rate", "predict", "predict_proba", "predictive"])
+@pytest.mark.parametrize("method", ["rate", "predict", "predict_proba", "predict_distribution"])
 def test_an_unfitted_model_says_so(method):
     with pytest.raises(NotFittedError, match="fit"):
         getattr(HCPF(), method)(0, 0)

@@ -8,22 +8,21 @@ import pytest
 from scipy import sparse
 
 import hcpf
-from hcpf import HCPF, CompoundPoisson, Priors
-from hcpf.elements import Degenerate, Gamma, Normal, Poisson
-from hcpf.errors import InputError
-from hcpf.training.held_out import set_aside
 from core import dense
-from core.worlds import (
-    PRIORS,
-    as_matrix,
-    as_posterior,
-    draw_model,
-    excluded_matrix,
-    from_posterior,
-    quick,
-)
+from core.worlds import as_matrix, as_posterior, at_fit, draw_model, excluded_matrix
+from hcpf import HCPF, CompoundPoisson, Interactions, Priors
+from hcpf.elements import Gamma, Normal, Poisson, Presence
+from hcpf.errors import InputError
+from hcpf.model.fitted import FittedModel
+from hcpf.training.held_out import split_validation
+from model import small
+from model.small import PRIORS
 
 SOLVERS = ["cavi", "svi", "auto", "entry"]
+
+
+def quick(n_components=3, **settings):
+    return small.quick(n_components, **({"element": "poisson"} | settings))
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +53,7 @@ def test_a_tolerance_stops_early_and_the_last_line_belongs_to_the_posterior():
     )
     assert 2 * 5 <= fitted.n_iter_ < 500
     assert fitted.n_iter_ == fitted.history_[-1].iteration
-    twin = from_posterior(model, fitted.posterior_, fitted.element_)
-    assert fitted.history_[-1].elbo == pytest.approx(dense.bound(twin), rel=1e-6)
+    assert fitted.history_[-1].elbo == pytest.approx(dense.elbo(at_fit(model, fitted)), rel=1e-6)
     old, new = fitted.history_[-2:]
     assert abs(new.elbo - old.elbo) < 1e-3 * 5 * abs(new.elbo)
 
@@ -80,22 +78,22 @@ def test_progress_goes_to_the_log_not_to_the_output(simulated, caplog, capsys):
 
 def test_a_fraction_of_zero_holds_nothing_out():
     model = draw_model(Poisson(0.8))
-    parts = set_aside(as_matrix(model), None, None, 0.0, "full", np.random.default_rng(0))
-    assert parts.held_out is None
-    assert parts.excluded is None
-    assert parts.training.nnz == model.observed.sum()
+    split = split_validation(as_matrix(model), None, None, 0.0, "full", np.random.default_rng(0))
+    assert split.validation is None
+    assert split.excluded is None
+    assert split.training.nnz == model.observed.sum()
 
 
 def test_held_out_pairs_are_missing_ones_too_and_weighted_to_the_sparsity():
     matrix = as_matrix(draw_model(Poisson(0.8), shape=(60, 50), density=0.1))
     exclude = sparse.csr_array(([1.0, 1.0], ([0, 0], [1, 2])), shape=matrix.shape)
-    parts = set_aside(matrix, None, exclude, 0.25, "full", np.random.default_rng(0))
-    held = parts.held_out
+    split = split_validation(matrix, None, exclude, 0.25, "full", np.random.default_rng(0))
+    held = split.validation
     size = len(held.users)
     assert size == round(0.25 * matrix.nnz)
-    assert parts.training.nnz == matrix.nnz - size
+    assert split.training.nnz == matrix.nnz - size
     assert np.all(matrix[held.users, held.items] == held.values)
-    assert np.all(parts.training[held.users, held.items] == 0)
+    assert np.all(split.training[held.users, held.items] == 0)
     pairs = set(zip(held.missing_users, held.missing_items, strict=True))
     assert len(pairs) == size
     assert not pairs & set(zip(*matrix.nonzero(), strict=True))
@@ -104,7 +102,7 @@ def test_held_out_pairs_are_missing_ones_too_and_weighted_to_the_sparsity():
     missing = 60 * 50 - matrix.nnz - 2
     share = size / matrix.nnz
     assert held.missing_weight * size == pytest.approx(share * missing, rel=1e-12)
-    assert parts.excluded.nnz == 2 * size + 2
+    assert split.excluded.nnz == 2 * size + 2
 
 
 @pytest.mark.parametrize("train_on", ["full", "observed"])
@@ -115,7 +113,7 @@ def test_the_validation_likelihood_is_that_of_the_pairs(train_on):
         element=Gamma(2.0, 0.5), train_on=train_on, solver="svi", validation_fraction=0.2
     ).fit(matrix)
     rng = np.random.default_rng(0)
-    held = set_aside(matrix, None, None, 0.2, train_on, rng).held_out
+    held = split_validation(matrix, None, None, 0.2, train_on, rng).validation
     rate = fitted.rate(held.users, held.items)
     total = CompoundPoisson(rate, fitted.element_).log_density(held.values).sum()
     if train_on == "full":
@@ -151,33 +149,39 @@ def test_excluded_and_validation_pairs_take_no_part(solver):
 
 def test_a_fit_with_excluded_and_validation_pairs_is_the_twins():
     model = draw_model(Normal(0.7, 2.0), excluded=0.2)
-    start = as_posterior(model)
     fitted = quick(
         element=Normal(0.7, 2.0), priors=PRIORS, warm_start=True, learn_element=False, max_iter=4
     )
-    fitted.posteriors_, fitted.element_, fitted.tempering_ = [start], Normal(0.7, 2.0), 1.0
+    data = Interactions.from_matrix(as_matrix(model))
+    fitted.model_ = FittedModel(
+        model.value_model, PRIORS, (as_posterior(model),), data.users, data.items
+    )
     held = np.zeros_like(model.observed)
     held[5, 6] = held[6, 2] = True
     validation = sparse.csr_array((np.ones(2), np.nonzero(held)), shape=held.shape)
     fitted.fit(as_matrix(model), exclude=excluded_matrix(model), validation=validation)
     rng = np.random.default_rng(0)
-    parts = set_aside(as_matrix(model), validation, excluded_matrix(model), 0.0, "full", rng)
-    held[parts.held_out.missing_users, parts.held_out.missing_items] = True
+    split = split_validation(as_matrix(model), validation, excluded_matrix(model), 0.0, "full", rng)
+    held[split.validation.missing_users, split.validation.missing_items] = True
     assert held.sum() == 4
     model = dense.replace(model, observed=model.observed & ~held, exposed=model.exposed & ~held)
     for _ in range(4):
-        model = dense.cavi_step(model)
+        model = dense.cavi_pass(model)
     np.testing.assert_allclose(fitted.posterior_.users.mean, model.users.mean, rtol=1e-5)
     np.testing.assert_allclose(fitted.posterior_.items.mean, model.items.mean, rtol=1e-5)
-    assert fitted.history_[-1].elbo == pytest.approx(dense.bound(model), rel=1e-6)
+    assert fitted.history_[-1].elbo == pytest.approx(dense.elbo(model), rel=1e-6)
 
 
-def test_binary_training_sets_validation_values_to_one():
+def test_presence_takes_validation_values_as_ones():
     matrix = as_matrix(draw_model(Gamma(2.0, 0.5), shape=(40, 30)))
-    held = sparse.csr_array(([3.7], ([5], [6])), shape=matrix.shape)
-    fitted = quick(train_on="binary").fit(matrix, validation=held)
-    assert fitted.element_ == Degenerate()
-    assert np.isfinite(fitted.history_[-1].validation_log_likelihood)
+    scores = []
+    for value in (3.7, 1.0):
+        held = sparse.csr_array(([value], ([5], [6])), shape=matrix.shape)
+        fitted = quick(element="presence").fit(matrix, validation=held)
+        scores.append(fitted.history_[-1].validation_log_likelihood)
+    assert fitted.element_ == Presence()
+    assert np.isfinite(scores[0])
+    assert scores[0] == scores[1]
 
 
 # -- warm starts and several fits -----------------------------------------------------------------
@@ -219,7 +223,7 @@ def test_the_best_fit_is_kept_or_all_are_averaged(simulated):
     means = [p.users.mean @ p.items.mean.T for p in averaged.posteriors_]
     rate = averaged.rate(np.arange(120)[:, None], np.arange(60))
     np.testing.assert_allclose(rate, np.mean(means, axis=0), rtol=1e-5)
-    # The best one is among the three, and none of them has a larger bound.
+    # The best one is among the three, and none of them has a larger ELBO.
     which = [
         np.array_equal(p.users.mean_, best.posterior_.users.mean_) for p in averaged.posteriors_
     ]

@@ -11,11 +11,11 @@ SCRIPT = """
 import signal, time
 import hcpf
 from hcpf import HCPF
-from hcpf.training import loop as fit
+from hcpf.training import loop
 
 data = hcpf.simulate(60, 40, density=0.2, random_state=0).interactions
-HCPF(3, max_iter=1, n_threads=1).fit(data)  # compile
-original = fit._one_pass
+HCPF(3, element="gamma", max_iter=1, n_threads=1).fit(data)  # compile
+original = loop._make_pass
 
 def slow(*arguments):
     original(*arguments)
@@ -24,7 +24,7 @@ def slow(*arguments):
     while time.monotonic() < end:
         time.sleep(0.01)
 
-fit._one_pass = slow
+loop._make_pass = slow
 settings = dict(n_fits=2, max_iter=1000, tol=0.0, n_threads=1, random_state=0)
 model = HCPF(3, element=ELEMENT, **settings)
 model.fit(data)
