@@ -9,12 +9,6 @@ from hcpf.training.recipes import (
 )
 from scipy import sparse
 
-from hcpf import HCPF, simulate
-from hcpf.core.elbo import elbo
-from hcpf.core.half_step import cavi_step
-from hcpf.elements import Degenerate, Gamma, Poisson
-from hcpf.errors import ParameterError
-from hcpf.training.solvers.svi import SviOptions, svi_pass
 from core import dense
 from core.worlds import (
     PRIORS,
@@ -25,6 +19,12 @@ from core.worlds import (
     draw_model,
     quick,
 )
+from hcpf import HCPF, simulate
+from hcpf.core.elbo import elbo
+from hcpf.core.half_step import cavi_step
+from hcpf.elements import Degenerate, Gamma, Poisson
+from hcpf.errors import ParameterError
+from hcpf.training.solvers.svi import SviOptions, svi_pass
 
 
 @pytest.mark.parametrize("weight", [0.25, 3.0])
