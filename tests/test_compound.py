@@ -34,7 +34,17 @@ each_discrete = pytest.mark.parametrize(
 # -- the density -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("element", GRID_ELEMENTS, ids=repr)
+FIRST_OF_FAMILY = {type(element): element for element in reversed(GRID_ELEMENTS)}
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        pytest.param(element, marks=[] if is_first else pytest.mark.slow, id=repr(element))
+        for element in GRID_ELEMENTS
+        for is_first in [FIRST_OF_FAMILY[type(element)] is element]
+    ],
+)
 def test_density_against_high_precision(element):
     """Rates over 16 orders of magnitude and values up to a million; tests/accuracy.py has more."""
     rates, values = np.array([1e-12, 0.3, 1e4]), np.array([2.0, 1e3, 1.001e3, 1e6])

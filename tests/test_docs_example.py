@@ -1,9 +1,8 @@
-"""The code people copy: README and docs run, and the example element keeps the contract."""
+"""The tables and links of README and docs/elements.md; the example element keeps the contract."""
 
 import importlib.util
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,14 +11,10 @@ from scipy import stats
 from hcpf import CompoundPoisson
 from hcpf.elements import Element
 from hcpf.errors import ParameterError, SupportError
+from pages import ROOT, python_blocks
 
-ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "docs" / "examples" / "shifted_negative_binomial.py"
 PAGES = [ROOT / "README.md", ROOT / "docs" / "elements.md"]
-
-
-def python_blocks(page):
-    return re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
 
 
 @pytest.fixture(scope="module")
@@ -38,18 +33,6 @@ def element(request, example):
 
 
 # -- the pages ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_on_the_page_runs(page, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    blocks = python_blocks(page)
-    assert len(blocks) >= 2
-    # One after another, as a reader would type them.
-    namespace = {"__name__": "page"}
-    for number, block in enumerate(blocks):
-        exec(compile(block, f"{page.name}, block {number}", "exec"), namespace)
-    assert capsys.readouterr().out.strip()
 
 
 def test_page_shows_the_example_file():

@@ -10,20 +10,16 @@ from pathlib import Path
 import pytest
 
 import hcpf
+import pages
 from hcpf import datasets, elements, errors, evaluate
+from pages import DOCS, ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
-DOCS = ROOT / "docs"
 # The code on the others is run by the tests of what they describe.
 PAGES = [
     DOCS / "index.md", DOCS / "quickstart.md", DOCS / "mathematics.md", DOCS / "faq.md",
-    DOCS / "inference.md", DOCS / "varying.md", *sorted((DOCS / "howto").glob("*.md")),
+    DOCS / "inference.md", DOCS / "varying.md", DOCS / "elements.md",
+    *sorted((DOCS / "howto").glob("*.md")),
 ]  # fmt: skip
-NEEDED = {"single-cell": ("anndata", "pandas"), "money": ("polars",), "quickstart": ("polars",)}
-
-
-def python_blocks(page):
-    return re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
 
 
 def test_site_builds_strictly(tmp_path):
@@ -36,12 +32,14 @@ def test_site_builds_strictly(tmp_path):
         env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
-    pages = {page.relative_to(tmp_path): page.read_text() for page in tmp_path.rglob("*.html")}
+    built_pages = {
+        page.relative_to(tmp_path): page.read_text() for page in tmp_path.rglob("*.html")
+    }
     for page in PAGES:
-        assert "<article" in pages[page.relative_to(DOCS).with_suffix(".html")]
+        assert "<article" in built_pages[page.relative_to(DOCS).with_suffix(".html")]
     # Once for all of these, since a build takes seconds.
-    check_mathematics_needs_no_scripts(pages)
-    check_reference_is_complete("".join(pages.values()))
+    check_mathematics_needs_no_scripts(built_pages)
+    check_reference_is_complete("".join(built_pages.values()))
 
 
 def check_mathematics_needs_no_scripts(pages):
@@ -62,12 +60,10 @@ def check_reference_is_complete(shown):
             assert f'id="hcpf.errors.{name}"' in shown, name
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_code_on_the_page_runs(page, capsys, tmp_path, monkeypatch):
-    for package in NEEDED.get(page.stem, ()):
-        pytest.importorskip(package)
+@pytest.mark.parametrize(("page", "in_full"), pages.cases([ROOT / "README.md", *PAGES]))
+def test_code_on_the_page_runs(page, in_full, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "page"}
-    for number, block in enumerate(python_blocks(page)):
-        exec(compile(block, f"{page.name}, block {number}", "exec"), namespace)
+    if not in_full:
+        pages.with_fewer_customers(monkeypatch)
+    pages.run(page)
     assert capsys.readouterr().out.strip()

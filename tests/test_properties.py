@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from cases import moments
-from hcpf import CompoundPoisson
+from hcpf.distributions import CompoundPoisson, Hurdle
 from hcpf.elements import (
     Binomial,
     Degenerate,
@@ -47,6 +47,7 @@ any_element = st.one_of(continuous, discrete)
 rates = log_uniform(1e-9, 200)
 levels = st.floats(1e-9, 1 - 1e-9)
 few = st.integers(1, 6)
+models = st.sampled_from([CompoundPoisson, Hurdle])
 
 
 def masses(element, n, length):
@@ -104,19 +105,19 @@ def test_compound_masses_are_normalised(element, rate):
     assert_allclose(total, compound.prob_observed, rtol=1e-9, atol=3e-12)
 
 
-@given(any_element, rates, st.lists(st.floats(-1e3, 1e4), min_size=2, max_size=30))
-def test_cdfs_are_monotone(element, rate, points):
+@given(models, any_element, rates, st.lists(st.floats(-1e3, 1e4), min_size=2, max_size=30))
+def test_cdfs_are_monotone(model, element, rate, points):
     y = np.sort(points)
-    compound = CompoundPoisson(rate, element)
-    for cdf in (element.cdf(y), element.cdf(y, 3), compound.cdf(y), compound.observed.cdf(y)):
+    pair = model(rate, element)
+    for cdf in (element.cdf(y), element.cdf(y, 3), pair.cdf(y), pair.observed.cdf(y)):
         assert np.all((cdf >= 0) & (cdf <= 1))
         assert np.all(np.diff(cdf) >= -1e-13)
 
 
-@given(any_element, rates, levels, st.floats(-1e3, 1e4))
-def test_quantile_and_cdf_are_a_galois_connection(element, rate, q, y):
+@given(models, any_element, rates, levels, st.floats(-1e3, 1e4))
+def test_quantile_and_cdf_are_a_galois_connection(model, element, rate, q, y):
     """quantile(q) <= y if and only if q <= cdf(y)."""
-    for distribution in (CompoundPoisson(rate, element), CompoundPoisson(rate, element).observed):
+    for distribution in (model(rate, element), model(rate, element).observed):
         reached, found = distribution.cdf(y), distribution.quantile(q)
         if q <= reached - 1e-13:
             assert found <= y
@@ -125,9 +126,9 @@ def test_quantile_and_cdf_are_a_galois_connection(element, rate, q, y):
         assert distribution.cdf(found) >= q - 1e-13
 
 
-@given(any_element, rates)
-def test_observed_values_lie_in_the_support(element, rate):
-    sample = CompoundPoisson(rate, element).observed.sample(20, rng=np.random.default_rng(0))
+@given(models, any_element, rates)
+def test_observed_values_lie_in_the_support(model, element, rate):
+    sample = model(rate, element).observed.sample(20, rng=np.random.default_rng(0))
     element.support.check("sample", sample)
 
 

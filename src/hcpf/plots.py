@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["activity", "calibration", "component_path", "convergence", "factors", "response_fit"]
 
 _INK, _GREY, _BLUE, _PALE = "#1f2328", "#59636e", "#1f5fa8", "#b9c3cd"
-_COLOURS = (_BLUE, "#b35900", "#0f766e", "#7a3fa0")
+_COLORS = (_BLUE, "#b35900", "#0f766e", "#7a3fa0")
 _MARKS = ("o", "s", "^", "D")
 _SHOWN = 24  # components drawn
 _NAMED, _LONGEST = 2, 44  # items that stand for a component, and characters for them
@@ -97,7 +97,7 @@ def calibration(found: Calibration | Mapping[str, Calibration], ax: "Axes | None
             yerr=2.0 * curve.error,
             marker=_MARKS[j % len(_MARKS)],
             markersize=4,
-            color=_COLOURS[j % len(_COLOURS)],
+            color=_COLORS[j % len(_COLORS)],
             label=name,
         )
     axes.set(xscale="log", yscale="log")
@@ -161,7 +161,7 @@ def _draw_histogram(ax: "Axes", check: ValueCheck) -> None:
 
 
 def convergence(model: Any, ax: "Axes | None" = None) -> "Axes":
-    """Draw the bound against the passes over the data.
+    """Draw the ELBO against the passes over the data.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def convergence(model: Any, ax: "Axes | None" = None) -> "Axes":
         raise InputError("convergence: this model has no history of its fit.")
     (axes,) = _new_axes(1, ax)
     axes.plot([c.iteration for c in history], [c.elbo for c in history], "o-", color=_BLUE)
-    _finish(axes, "Has the fit converged?", "passes over the data", "bound")
+    _finish(axes, "Has the fit converged?", "passes over the data", "ELBO")
     return axes
 
 

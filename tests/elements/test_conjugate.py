@@ -134,18 +134,20 @@ def test_bend_is_half_the_curvature_of_the_variance(element):
     assert found == pytest.approx((low - 2 * here + high) / (2 * step**2), rel=1e-3, abs=1e-4)
 
 
-@pytest.mark.parametrize("level", [1e-3, 0.2, 0.5, 0.97])
-@every_case
-def test_quantiles_of_the_mean_have_their_level(element, chi, nu, level):
-    if element.name in ("normal", "gamma", "poisson"):
-        return  # their cdfs are closed, and nobody asks
+@pytest.mark.parametrize(
+    ("element", "chi", "nu"),
+    # The predictive cdfs of the others are closed, so that nobody asks for their quantiles.
+    [case for case in CASES if case.values[0].name not in ("normal", "gamma", "poisson")],
+)
+def test_quantiles_of_the_mean_have_their_level(element, chi, nu):
     prior = Prior(element, chi, nu)
-    found = element.conjugate.quantile_of_mean(level, chi, nu)
-    below = prior.expect(prior.mean <= found * (1.0 + 1e-9))
     low, high = element.conjugate.lowest, element.conjugate.highest
-    at_the_edge = min(found - low, high - found) < 1e-11  # probabilities stop 1e-12 short of it
-    assert below > level - 2e-3
-    assert at_the_edge or below < level + 2e-3
+    for level in (1e-3, 0.2, 0.5, 0.97):
+        found = element.conjugate.quantile_of_mean(level, chi, nu)
+        below = prior.expect(prior.mean <= found * (1.0 + 1e-9))
+        at_the_edge = min(found - low, high - found) < 1e-11  # probabilities stop 1e-12 short
+        assert below > level - 2e-3
+        assert at_the_edge or below < level + 2e-3
 
 
 @every_case

@@ -80,6 +80,7 @@ KINDS = [
     for kind in datasets(case.element, np.random.default_rng(0))
 ]
 each_kind = pytest.mark.parametrize(("element", "kind"), KINDS, ids=str)
+MOST_STIRLING_NUMBERS = (ZeroTruncatedPoisson, "large")  # the brute search takes seconds there
 
 
 # -- the brute search ------------------------------------------------------------------------------
@@ -133,7 +134,18 @@ def _continuous_parameters(family):
     return [name for name in family.domains() if name != "trials"]
 
 
-@each_kind
+@pytest.mark.parametrize(
+    ("element", "kind"),
+    [
+        pytest.param(
+            element,
+            kind,
+            marks=pytest.mark.slow if (type(element), kind) == MOST_STIRLING_NUMBERS else [],
+            id=f"{element}-{kind}",
+        )
+        for element, kind in KINDS
+    ],
+)
 def test_estimate_reaches_the_optimum(element, kind, rng):
     y = datasets(element, rng)[kind]
     estimate = type(element).estimate(y)
@@ -159,7 +171,10 @@ def test_estimate_with_a_parameter_given(element, kind, rng):
 
 
 @pytest.mark.parametrize("kind", list(_counts(Binomial(5, 0.5), np.random.default_rng(0))))
-@pytest.mark.parametrize("probability", [None, 0.001, 0.3, 0.99])
+@pytest.mark.parametrize(
+    "probability",
+    [None, 0.3, *(pytest.param(p, marks=pytest.mark.slow) for p in (0.001, 0.99))],
+)
 def test_best_number_of_trials(kind, probability, rng):
     """No whole number gives more, be it next to the estimate, next to the maximum or far out."""
     y = datasets(Binomial(5, 0.5), rng)[kind]
@@ -311,6 +326,7 @@ def test_a_million_values_take_about_a_second(case, rng):
     assert time.process_time() - started < 3.0
 
 
+@pytest.mark.slow
 def test_a_million_counts_that_nearly_all_differ(rng):
     y = np.floor(rng.lognormal(10, 2, 1_000_000))
     for family in (NegativeBinomial, Binomial):

@@ -182,8 +182,8 @@ def test_real_ratings(shared_data):
     data = Interactions.read(path, user="user", item="item", response="value", progress=False)
     parts = split(data, random_state=0)
     models = {
-        "hcpf": HCPF(20, random_state=0, progress=False),
-        "binary": BinaryHPF(20, random_state=0, progress=False),
+        "hcpf": HCPF(20, element="binomial", n_fits=1, random_state=0, progress=False),
+        "binary": BinaryHPF(20, n_fits=1, random_state=0, progress=False),
         "popular": Popularity(),
         "one": GlobalElement(),
         "items": PerItemElement(),

@@ -6,13 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hcpf
-from hcpf import HCPF
-from hcpf.core import threads
-from hcpf.core.elbo import elbo
-from hcpf.core.half_step import cavi_step
-from hcpf.elements import Gamma, Geometric, InverseGaussian, Normal, Poisson
-from hcpf.errors import CheckpointError
-from hcpf.training import loop as fitting
 from core import dense
 from core.dense_theta import Theta, Thetas
 from core.test_symmetry import reordered
@@ -26,6 +19,13 @@ from core.worlds import (
     draw_model,
     quick,
 )
+from hcpf import HCPF
+from hcpf.core import threads
+from hcpf.core.elbo import elbo
+from hcpf.core.half_step import cavi_step
+from hcpf.elements import Gamma, Geometric, InverseGaussian, Normal, Poisson
+from hcpf.errors import CheckpointError
+from hcpf.training import loop as fitting
 
 SOLVERS = ["cavi", "svi", "entry", "auto"]
 SOME = [Gamma(2.0, 0.5, per="both"), Normal(1.0, 2.0, per="item"), Geometric(0.4, per="user")]

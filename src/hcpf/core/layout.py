@@ -158,8 +158,8 @@ class Values:
             return self._by_user
         if self._by_item is None:
             index, data = self._arrays
-            total: Any = np.bincount(index, weights=data, minlength=self._matrix.shape[1])
-            self._by_item = self._comm.sum(total)
+            total = np.bincount(index, weights=data, minlength=self._matrix.shape[1])
+            self._by_item = self._comm.sum(np.asarray(total, dtype=np.float64))
         return self._by_item
 
     def weighted_by_item(self, weight: FloatArray) -> FloatArray:

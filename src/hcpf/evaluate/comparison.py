@@ -144,7 +144,7 @@ def fit_and_score(
     name: str,
     model: Any,
     data: Split,
-    k: int = 20,
+    k: int | None = 20,
     *,
     about: str = "",
     on: HeldOutPairs | None = None,
@@ -164,7 +164,7 @@ def fit_and_score(
     data
         The split.
     k
-        Length of the recommendation lists.
+        Length of the recommendation lists; None for no ranking.
     on
         Other pairs than the test pairs, such as ``data.validation``.
     early_stopping
@@ -179,7 +179,7 @@ def fit_and_score(
     try:
         seconds = None if is_fitted(model) else fit_to(model, data, early_stopping)
         pairs = pair_scores(model, data, on, as_mass=as_mass)
-        ranked = hasattr(model, "recommend") and explains_missing(model)
+        ranks = hasattr(model, "recommend") and explains_missing(model)
         form = value_model_of(model)
         return ModelScores(
             name=name,
@@ -188,7 +188,7 @@ def fit_and_score(
             vary_by=form.vary_by if form else None,
             hurdle=form.hurdle if form else False,
             scores=Scores.of(pairs),
-            ranking=ranking(model, data, k, on=on) if ranked else None,
+            ranking=ranking(model, data, k, on=on) if ranks and k is not None else None,
             # The split makes the data sparser than those that the final model will be fitted to.
             calibration=calibration(model, data, population="training", on=on)
             if calibrate

@@ -124,7 +124,7 @@ def evaluate_model(
     >>> parts = split(simulate(60, 40, density=0.2, random_state=0).interactions, random_state=0)
     >>> found = evaluate_model(HCPF(2, n_fits=1, max_iter=5, random_state=0), parts)
     >>> [row.name for row in found.models]
-    ['This model', 'Popularity', 'Factors, values apart', 'Plain Poisson (HPF)']
+    ['This model', 'Popularity', 'Factors, values apart']
     """
 
     def row(name: str, about: str, one: Any) -> ModelScores:

@@ -156,7 +156,9 @@ def run(
 def compute(cell: Cell, parts: evaluate.Split, settings: Settings) -> Cell:
     """Fit the model of a cell and score it; an error is a result too."""
     model = _model(cell, settings)
-    row = evaluate.fit_and_score(cell.model, model, parts, early_stopping=True, keep_errors=True)
+    row = evaluate.fit_and_score(
+        cell.model, model, parts, k=None, early_stopping=True, keep_errors=True
+    )
     if row.scores is None:
         logger.warning("%s, %s on %s: %s", cell.dataset, cell.model, cell.trained_on, row.error)
         return Cell(*cell.key, error=row.error)

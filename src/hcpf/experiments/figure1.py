@@ -38,7 +38,7 @@ _TAIL = 1e-9  # mass above the largest value of a grid
 _STEP = 0.5  # between the values of a continuous panel
 _TICKS = (0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999)
 _RED, _INK, _GREY = "#d1242f", "#1f2328", "#59636e"
-_COLOURS = ("#ffffff", "#d3e5f5", "#6ba8d9", "#1f5fa8", "#061f47")
+_COLORS = ("#ffffff", "#d3e5f5", "#6ba8d9", "#1f5fa8", "#061f47")
 _LABEL_GAP = 0.042  # of a panel's width, between the middles of two upright labels
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -238,7 +238,7 @@ def _draw_density(axes: "Axes", panel: Panel, grid: Grid) -> None:
         grid.observed_share,
         grid.values[inside],
         density,
-        cmap=LinearSegmentedColormap.from_list("ink", _COLOURS),
+        cmap=LinearSegmentedColormap.from_list("ink", _COLORS),
         # A square-root scale: a linear one would hide all but the peak.
         norm=PowerNorm(0.5, vmin=0.0, vmax=float(density.max())),
         shading="nearest" if discrete else "gouraud",
@@ -299,13 +299,11 @@ def _draw_element(axes: "Axes", panel: Panel) -> None:
     low, high = panel.shown
     if panel.element.support.discrete:
         values = np.arange(np.ceil(low), high)
-        strip.barh(
-            values, np.exp(panel.element.log_density(values)), height=0.8, color=_COLOURS[-2]
-        )
+        strip.barh(values, np.exp(panel.element.log_density(values)), height=0.8, color=_COLORS[-2])
     else:
         values = np.linspace(low, high, 401)[1:]
         density = np.exp(panel.element.log_density(values))
-        strip.fill_betweenx(values, density, color=_COLOURS[-2], linewidth=0)
+        strip.fill_betweenx(values, density, color=_COLORS[-2], linewidth=0)
     strip.set_xlim(left=0.0)
     strip.axis("off")
     strip.text(
