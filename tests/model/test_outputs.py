@@ -138,7 +138,7 @@ def test_a_streamed_file_holds_what_recommend_returns(models, kind, block, tmp_p
     assert written.schema.equals(expected.schema)
     for name in ("user", "item", "rank"):
         assert written[name].to_pylist() == expected[name].to_pylist()
-    for name in ("probability", "response", "expected"):
+    for name in ("probability", "value", "expected"):
         np.testing.assert_allclose(written[name], expected[name], rtol=1e-6)
     assert [file.name for file in tmp_path.iterdir()] == ["best.parquet"]
 
@@ -168,12 +168,12 @@ def test_streamed_predictions_are_those_of_the_pairs(models, kind, block, tmp_pa
     users, items = model.users_[[4, 0, 4]], model.items_[[8, 2]]
     assert model.write_predictions(target, users=users, items=items) == 6
     written = parquet.read_table(target)
-    assert written.column_names == ["user", "item", "probability", "response", "expected"]
+    assert written.column_names == ["user", "item", "probability", "value", "expected"]
     u, i = (np.broadcast_to(a, (3, 2)).ravel() for a in (users[:, None], items))
     assert written["user"].to_pylist() == [v if kind == "int" else str(v) for v in u]
     assert written["item"].to_pylist() == [v if kind == "int" else str(v) for v in i]
     np.testing.assert_array_equal(written["probability"], model.predict_proba(u, i))
-    np.testing.assert_array_equal(written["response"], model.predict(u, i))
+    np.testing.assert_array_equal(written["value"], model.predict(u, i))
     np.testing.assert_array_equal(written["expected"], model.predict_expected(u, i))
     assert model.write_predictions(target, overwrite=True) == SHAPE[0] * SHAPE[1]
     assert len(parquet.read_table(target)) == SHAPE[0] * SHAPE[1]

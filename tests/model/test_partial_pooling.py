@@ -222,7 +222,7 @@ def test_a_theta_that_does_not_fit_is_refused(change, tmp_path):
 
 
 def test_recommendations_are_in_the_order_of_the_predictions(model):
-    for by, method in (("expected", model.predict_expected), ("response", model.predict)):
+    for by, method in (("expected", model.predict_expected), ("value", model.predict)):
         for user in (0, 3, 7):
             found = model.recommend(user, 11, by=by, exclude_seen=False)
             value = method(user, np.arange(11))

@@ -248,9 +248,9 @@ def test_both_sides_have_a_usual_rating_of_their_own(element, tmp_path):
     again = HCPF.load(tmp_path / "model")
     assert again.element_ == model.element_
     np.testing.assert_array_equal(again.predict(users[:9], items[:9]), predicted.ravel()[:9])
-    # Ranked by response, the items come in the order of what is usual for them.
-    best = model.recommend([3], n=60, by="response", exclude_seen=False)
-    assert np.all(np.diff(best.response) <= 1e-5 * np.abs(best.response[1:]))
+    # Ranked by value, the items come in the order of what is usual for them.
+    best = model.recommend([3], n=60, by="value", exclude_seen=False)
+    assert np.all(np.diff(best.value) <= 1e-5 * np.abs(best.value[1:]))
     assert stats.spearmanr(mean[3, best.item], -np.arange(60)).statistic > 0.8
     # A new user who gives twice as much is expected to go on so.
     new = model.fold_in(sparse.csr_array(2.0 * matrix[[3]].toarray()))
@@ -293,5 +293,5 @@ def test_by_response_the_likely_come_first_where_all_responses_are_alike(per):
     shifted = matrix.copy()
     shifted.data = shifted.data - 8.0
     model = fitted(shifted, element=Normal(once=True, per=per))
-    best = model.recommend([3], n=5, by="response", exclude_seen=False)
+    best = model.recommend([3], n=5, by="value", exclude_seen=False)
     assert np.all(np.diff(best.probability) <= 1e-6)

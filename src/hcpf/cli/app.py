@@ -37,7 +37,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
         fit.fit,
         (
             "hcpf fit retail -o retail-model -K 20",
-            "hcpf fit 'sales-*.parquet' -o model --user customer --item sku --response spend",
+            "hcpf fit 'sales-*.parquet' -o model --user customer --item sku --value spend",
             "hcpf fit ratings.csv -o model --element binomial --hurdle --vary-by item",
         ),
     ),

@@ -33,7 +33,7 @@ def compare(
     data: options.DataFiles,
     user: options.User = None,
     item: options.Item = None,
-    response: options.Response = None,
+    value: options.Value = None,
     duplicates: options.OnDuplicates = options.Duplicates.error,
     header: options.Header = None,
     delimiter: options.Delimiter = None,
@@ -78,7 +78,7 @@ def compare(
     from hcpf.evaluate import split
     from hcpf.evaluate.candidates import candidate_models
 
-    entries = Source(data, user, item, response, duplicates, header, delimiter).read()
+    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
     values = entries.values.astype(np.float64)
     integers = bool(np.all(values == np.floor(values)))
     settings: dict[str, Any] = {

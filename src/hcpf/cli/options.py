@@ -48,7 +48,7 @@ class By(StrEnum):
 
     consensus = "consensus"
     probability = "probability"
-    response = "response"
+    value = "value"
     expected = "expected"
 
 
@@ -77,10 +77,10 @@ Item = Annotated[
     typer.Option("--item", help="Column of the items. Default: guessed.",
                  rich_help_panel=_COLUMNS),
 ]  # fmt: skip
-Response = Annotated[
+Value = Annotated[
     str | None,
     typer.Option(
-        "--response", rich_help_panel=_COLUMNS,
+        "--value", rich_help_panel=_COLUMNS,
         help="Column of the values; [b]none[/b] counts every row as 1. For retail: spend, quantity "
         "or invoices. Default: guessed.",
     ),

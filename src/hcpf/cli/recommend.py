@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20  # rows of output computed at once
 
 PROBABILITY = Field("probability", "Probability", percent)
-VALUE = Field("response", "Value if observed")
+VALUE = Field("value", "Value if observed")
 EXPECTED = Field("expected", "Expected value")
 
 
@@ -36,7 +36,7 @@ def recommend(
         typer.Option(
             "--by",
             help="Score to rank by: consensus of the fits, probability that the pair is observed, "
-            "response (value if observed) or expected (value).",
+            "value (value if observed) or expected (value).",
         ),
     ] = options.By.consensus,
     everyone: Annotated[

@@ -141,7 +141,7 @@ class Popularity(_Baseline):
             item=item,
             rank=rank,
             probability=predicted.prob_observed,
-            response=predicted.mean_observed,
+            value=predicted.mean_observed,
             expected=predicted.mean,
         )
 

@@ -110,7 +110,7 @@ def _value_model(cell: Cell) -> dict[str, Any]:
 
 def read_set(path: Path) -> Interactions:
     """A Parquet file of user, item, value."""
-    return Interactions.read(path, user="user", item="item", response="value", progress=False)
+    return Interactions.read(path, user="user", item="item", value="value", progress=False)
 
 
 def find_sets(folder: Path) -> dict[str, Path]:

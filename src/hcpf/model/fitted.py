@@ -173,7 +173,7 @@ class FittedModel:
     ) -> int:
         """Write the predictions of all users for all items to a file, and return its rows.
 
-        Only a few users are held in memory at a time. Columns: user, item, probability, response
+        Only a few users are held in memory at a time. Columns: user, item, probability, value
         (the value if observed) and expected (the product). For the best items of each user, see
         ``write_recommendations``.
 
@@ -214,7 +214,7 @@ class FittedModel:
             Ids of fitted users; for new ones see ``fold_in``.
         n : int, default 10
             The number of items per user; fewer where there are fewer candidates.
-        by : {"consensus", "probability", "response", "expected"}
+        by : {"consensus", "probability", "value", "expected"}
             What to rank by: the geometric mean of the rates of the fits, which prefers items that
             all fits agree on; the probability that the pair is observed, from the average of the
             rates; the expected value if it is; or the expected value. With a single fit the first

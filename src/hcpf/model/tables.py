@@ -244,7 +244,7 @@ class Recommendations(Table):
         Ids.
     rank : ndarray of int
         1, 2, ... within each user.
-    probability, response, expected : ndarray of float
+    probability, value, expected : ndarray of float
         The probability that the pair is observed, its expected value if it is, and the product of
         the two.
     """
@@ -253,7 +253,7 @@ class Recommendations(Table):
     item: IdArray
     rank: NDArray[np.int64]
     probability: FloatArray
-    response: FloatArray
+    value: FloatArray
     expected: FloatArray
 
     def of(self, user: Any) -> Self:
