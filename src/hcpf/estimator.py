@@ -374,7 +374,7 @@ class HCPF(TransformerMixin, BaseEstimator):
     predict_distribution = _delegated(FittedModel.predict_distribution)
     predict_proba = _delegated(FittedModel.predict_proba)
     predict = _delegated(FittedModel.predict)
-    predict_expected = _delegated(FittedModel.predict_expected)
+    predict_expected_value = _delegated(FittedModel.predict_expected_value)
     element_at = _delegated(FittedModel.element_at)
     write_predictions = _delegated(FittedModel.write_predictions)
     recommend = _delegated(FittedModel.recommend)

@@ -26,7 +26,7 @@ def test_recommend_into_a_pipe_is_tab_separated(run, model):
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize("by", ["probability", "value", "expected"])
+@pytest.mark.parametrize("by", ["probability", "value", "expected_value"])
 def test_recommend_by(run_json, model, by):
     found = run_json("recommend", model, "c3", "-n", 3, "--by", by)
     assert [row["rank"] for row in found] == [1, 2, 3]
@@ -75,7 +75,7 @@ def test_predict_a_pair(run_json, run, model):
     low, high = expected.observed.interval(0.9)
     assert [(row["low"], row["high"]) for row in found] == list(zip(low, high, strict=True))
     text = run(["predict", str(model), "--user", "c3", "--item", "p5"]).stdout
-    assert float(rows(text)[0]["expected"]) == found[0]["expected"]
+    assert float(rows(text)[0]["expected_value"]) == found[0]["expected_value"]
 
 
 def test_predict_pairs_of_a_file_in_its_order(run, run_json, fails, model, tmp_path):

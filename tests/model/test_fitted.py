@@ -44,7 +44,7 @@ def bare(estimator, tmp_path_factory):
 def test_a_model_without_data_is_smaller_and_predicts_the_same(estimator, bare, data, tmp_path):
     assert bare.data is None
     np.testing.assert_array_equal(bare.excluded.toarray(), estimator.model_.excluded.toarray())
-    for method in ("rate", "predict", "predict_expected", "predict_proba"):
+    for method in ("rate", "predict", "predict_expected_value", "predict_proba"):
         expected = getattr(estimator, method)(USERS[3], ITEMS)
         np.testing.assert_array_equal(getattr(bare, method)(USERS[3], ITEMS), expected)
     np.testing.assert_array_equal(bare.transform(data), estimator.transform(data))

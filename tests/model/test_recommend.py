@@ -10,7 +10,7 @@ from hcpf.elements import Gamma, Normal, Poisson
 from hcpf.model import ranking
 from model.small import by_hand, quick
 
-CRITERIA = ("probability", "value", "expected")
+CRITERIA = ("probability", "value", "expected_value")
 
 
 def brute_force(rates, seen, rows, n, allowed, sign=1.0):
@@ -66,7 +66,7 @@ def test_recommendations_are_those_of_a_plain_ranking(world, n, by, element, exc
     np.testing.assert_allclose(
         found.value, CompoundPoisson(rate, element).mean_observed, rtol=1e-6
     )
-    np.testing.assert_allclose(found.expected, rate * element.mean, rtol=1e-6)
+    np.testing.assert_allclose(found.expected_value, rate * element.mean, rtol=1e-6)
 
 
 @given(world=worlds(), n=st.integers(1, 12))
@@ -115,7 +115,7 @@ def fitted():
 def test_a_fitted_average_ranks_by_its_own_predictions(fitted, by):
     predict = {
         "probability": fitted.predict_proba, "value": fitted.predict,
-        "expected": fitted.predict_expected,
+        "expected_value": fitted.predict_expected_value,
     }[by]  # fmt: skip
     users = np.array([7, 0, 39, 7, 3, 4])
     score = predict(users[:, None], np.arange(25))
@@ -130,7 +130,7 @@ def test_a_fitted_average_ranks_by_its_own_predictions(fitted, by):
     )
     np.testing.assert_allclose(told["value"], fitted.predict(found.user, found.item), 1e-5)
     np.testing.assert_allclose(
-        told["expected"], fitted.predict_expected(found.user, found.item), 1e-5
+        told["expected_value"], fitted.predict_expected_value(found.user, found.item), 1e-5
     )
 
 

@@ -122,7 +122,7 @@ def test_a_fit_recovers_who_takes_what_and_the_ratings_beside_it():
     assert np.corrcoef(predicted[0], means)[0, 1] > 0.98
     chance = model.predict_proba(users, items)
     assert stats.spearmanr(chance, rate.ravel()).statistic > 0.8
-    expected = model.predict_expected(users, items)
+    expected = model.predict_expected_value(users, items)
     np.testing.assert_allclose(expected, chance * predicted.ravel(), rtol=1e-9)
 
 
@@ -160,8 +160,8 @@ def test_a_model_goes_on_as_it_is(tmp_path):
     np.testing.assert_array_equal(again.predict([3], [5]), model.predict([3], [5]))
     new = model.fold_in(matrix[:4])
     np.testing.assert_allclose(new.predict([0, 3], [5]), model.predict([0, 3], [5]), rtol=0.01)
-    best = model.recommend([3], n=5, by="expected", exclude_seen=False)
-    assert np.all(np.diff(best.expected) <= 1e-6)
+    best = model.recommend([3], n=5, by="expected_value", exclude_seen=False)
+    assert np.all(np.diff(best.expected_value) <= 1e-6)
     parts = model.explain(3, 5)
     assert parts.rate.sum() == pytest.approx(model.rate([3], [5])[0], rel=1e-6)
 

@@ -56,7 +56,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
         recommend.recommend,
         (
             "hcpf recommend model 12347 12348 -n 5",
-            "hcpf recommend model 12347 --by expected --names retail",
+            "hcpf recommend model 12347 --by expected_value --names retail",
             "hcpf recommend model --all -o lists.parquet",
         ),
     ),

@@ -49,7 +49,7 @@ class By(StrEnum):
     consensus = "consensus"
     probability = "probability"
     value = "value"
-    expected = "expected"
+    expected_value = "expected_value"
 
 
 DataFiles = Annotated[

@@ -142,7 +142,7 @@ class Popularity(_Baseline):
             rank=rank,
             probability=predicted.prob_observed,
             value=predicted.mean_observed,
-            expected=predicted.mean,
+            expected_value=predicted.mean,
         )
 
 

@@ -19,7 +19,7 @@ from hcpf.model.tables import Neighbors, Recommendations
 if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
 
-CRITERIA = ("consensus", "probability", "value", "expected")
+CRITERIA = ("consensus", "probability", "value", "expected_value")
 _MIN_RATE = np.float32(1e-30)  # the value if observed has a limit at 0, but not in floating point
 
 
@@ -103,7 +103,7 @@ def _score(model: "FittedModel", by: str) -> Score:
         mean = combined.element_means(model.element, *pairs).reshape(rate.shape).astype(np.float32)
         positive = np.maximum(rate, _MIN_RATE)
         observed = -np.expm1(-positive)
-        if by == "expected":
+        if by == "expected_value":
             n_elements = observed if value_model.hurdle else rate
         else:
             n_elements = np.float32(1.0) if value_model.hurdle else positive / observed

@@ -244,7 +244,7 @@ class Recommendations(Table):
         Ids.
     rank : ndarray of int
         1, 2, ... within each user.
-    probability, value, expected : ndarray of float
+    probability, value, expected_value : ndarray of float
         The probability that the pair is observed, its expected value if it is, and the product of
         the two.
     """
@@ -254,7 +254,7 @@ class Recommendations(Table):
     rank: NDArray[np.int64]
     probability: FloatArray
     value: FloatArray
-    expected: FloatArray
+    expected_value: FloatArray
 
     def of(self, user: Any) -> Self:
         """Return the rows of one user."""
