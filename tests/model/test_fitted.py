@@ -154,7 +154,7 @@ def test_the_estimator_answers_what_its_model_answers(estimator):
         assert list(inspect.signature(mine).parameters)[: len(expected)] == expected, name
     np.testing.assert_array_equal(estimator.rate("u1", ITEMS), model.rate("u1", ITEMS))
     assert isinstance(estimator.fold_in(model.data), FittedModel)
-    attributes = {field.name for field in fields(FittedModel)} - {"settings", "n_truncation"}
+    attributes = {field.name for field in fields(FittedModel)} - {"settings", "max_count"}
     renamed = {"data": "interactions_", "excluded": "model_"}
     for name in attributes:
         found = getattr(estimator, renamed.get(name, f"{name}_"))

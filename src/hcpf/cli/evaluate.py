@@ -71,13 +71,11 @@ def evaluate(
     from hcpf.model.inspect import describe_value_model
 
     parts = split(entries, test=test, validation=0.01, random_state=seed)
-    model = HCPF(
-        components, **value_model, n_fits=fits, max_iter=max_iter, random_state=seed,
+    model = HCPF(components, **value_model, n_fits=fits, max_iter=max_iter, random_state=seed)
+    found = evaluate_model(
+        model, parts, k=top, baselines=output is not None, early_stopping=True, random_state=seed,
         n_threads=threads,
     )  # fmt: skip
-    found = evaluate_model(
-        model, parts, k=top, baselines=output is not None, early_stopping=True, random_state=seed
-    )
     about = describe_value_model(model.value_model_)
     if output is not None:
         with replacing(output) as partial:

@@ -63,9 +63,7 @@ def fit(
         max_iter=max_iter,
         tol=tol,
         random_state=seed,
-        n_threads=threads,
-        checkpoint=checkpoint,
-    ).fit(entries)
+    ).fit(entries, n_threads=threads, checkpoint=checkpoint)
     seconds, existed, model = time.perf_counter() - began, output.exists(), estimator.model_
     model.save(output, overwrite=overwrite)
     n_bytes = note_written(output, replaced=existed)

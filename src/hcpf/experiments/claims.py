@@ -123,8 +123,7 @@ _CLAIMS: tuple[tuple[str, tuple[str, ...], Callable[[Found], bool | None]], ...]
     ),
     ("Money: gamma and inverse Gaussian are above the normal.", MONEY, _money),
     (
-        "HPF trained on observed entries models values better than HPF trained on the full "
-        "matrix.",
+        "HPF trained on observed entries models values better than HPF trained on the full matrix.",
         (*RATINGS, *COUNTS, *NEAR_BINARY),
         lambda f: _above(
             _value(f, "HPF", "NM", "nonmissing"), _value(f, "HPF", "F", "conditional_nonmissing")

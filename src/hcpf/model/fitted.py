@@ -53,7 +53,7 @@ class FittedModel:
         The training data; without them ``recommend`` and ``explain`` take ``seen=``.
     interrupted : bool
         Whether Ctrl-C ended training early.
-    n_truncation : int, optional
+    max_count : int, optional
         The largest number of elements summed over; None sums all that count.
     settings : mapping
         The parameters of the estimator that trained the model.
@@ -69,7 +69,7 @@ class FittedModel:
     excluded: Csr | None = None
     data: Interactions | None = None
     interrupted: bool = False
-    n_truncation: int | None = None
+    max_count: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __repr__(self) -> str:

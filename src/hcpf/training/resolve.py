@@ -25,7 +25,7 @@ from hcpf.elements import (
 )
 from hcpf.errors import EstimationError, InputError, ParameterError
 from hcpf.training.held_out import TrainingSplit
-from hcpf.training.plan import FitPlan
+from hcpf.training.settings import FitPlan
 
 logger = logging.getLogger("hcpf")
 
@@ -235,7 +235,7 @@ def usual_tempering(
     them; and fits that are averaged may each be surer. Where there are few entries, or where most
     pairs are observed, the posterior itself is best.
     """
-    if train_on == "observed" or solver == "entry" or is_dense(matrix, excluded):
+    if train_on == "observed" or solver == "algorithm1" or is_dense(matrix, excluded):
         return 1.0
     most = MAX_TEMPERING if n_fits == 1 else MAX_TEMPERING_OF_SEVERAL
     entries_per_row = matrix.nnz / max(matrix.shape)
