@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from hcpf.training.recipes import likeliest_element
 from scipy import stats
 
 import hcpf
@@ -19,6 +18,7 @@ from hcpf.elements import (
     Poisson,
     ZeroTruncatedPoisson,
 )
+from hcpf.training.resolve import likeliest_element
 
 SHAPE = (200, 90)
 CHOICES = [
@@ -72,7 +72,9 @@ def test_rates_come_back(element):
     ("true", "wrong"),
     [
         (Gamma(3.0, 0.5), [InverseGaussian(), Normal()]),
-        (InverseGaussian(3.0, 1.5), [Gamma(), Normal()]),
+        pytest.param(
+            InverseGaussian(3.0, 1.5), [Gamma(), Normal()], marks=pytest.mark.slow
+        ),
         (Logarithmic(0.9), [ZeroTruncatedPoisson(), Geometric()]),
     ],
     ids=lambda e: type(e).__name__,
