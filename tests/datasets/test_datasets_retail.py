@@ -14,14 +14,14 @@ from datasets import make_retail
 from hcpf import datasets
 
 
-@pytest.mark.parametrize("response", ["spend", "quantity", "invoices"])
-def test_shape_and_values(response):
-    data = datasets.retail(response)
+@pytest.mark.parametrize("value", ["spend", "quantity", "invoices"])
+def test_shape_and_values(value):
+    data = datasets.retail(value)
     assert data.shape == (4334, 3659)
     assert data.n_observed == 266_221
     assert data.values.min() > 0
     assert data.users.dtype == np.int64
-    if response != "spend":
+    if value != "spend":
         np.testing.assert_array_equal(data.values, np.round(data.values))
 
 

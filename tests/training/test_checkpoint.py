@@ -184,7 +184,7 @@ def test_without_a_seed_the_folder_remembers_one(tmp_path):
     [
         {"random_state": 5}, {"max_iter": 31}, {"tol": 1e-9}, {"element": Gamma(2.0, 1.0)},
         {"priors": "paper"}, {"learn_element": False}, {"validation_fraction": 0.2},
-        {"n_truncation": 50}, {"train_on": "observed"}, {"check_every": 3}, {"xi": 0.9},
+        {"max_count": 50}, {"train_on": "observed"}, {"check_every": 3}, {"xi": 0.9},
         {"vary_by": "user"}, {"hurdle": True}, {"tempering": 1.0},
     ],
     ids=lambda changes: next(iter(changes)),

@@ -1,4 +1,4 @@
-"""The gamma element, for positive continuous responses such as money or hours."""
+"""The gamma element, for positive continuous values such as money or hours."""
 
 from dataclasses import dataclass
 from typing import Self

@@ -1,4 +1,4 @@
-"""The inverse Gaussian element, for positive responses with a heavy tail."""
+"""The inverse Gaussian element, for positive values with a heavy tail."""
 
 from dataclasses import dataclass
 from typing import Self

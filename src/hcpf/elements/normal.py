@@ -1,4 +1,4 @@
-"""The normal element, for responses that may be negative."""
+"""The normal element, for values that may be negative."""
 
 from dataclasses import dataclass
 from typing import Self
