@@ -22,7 +22,7 @@ from hcpf.elements import (
 from hcpf.elements.by_mode import logarithmic_probability, truncated_poisson_rate
 from hcpf.elements.integrated import Integrated
 
-# An element, and centres chi / nu: everyday ones first, then towards the ends of their ranges.
+# An element, and centers chi / nu: everyday ones first, then towards the ends of their ranges.
 CENTRES = {
     Normal(0.7, 2.0): (0.35, -40.0),
     Gamma(2.0, 0.05): (20.0, 1e-3),
@@ -35,15 +35,15 @@ CENTRES = {
 BY_MODE = (ZeroTruncatedPoisson(0.5), Logarithmic(0.6))
 STRENGTHS = (0.3, 4.0, 3e3)
 CASES = [
-    pytest.param(element, np.array(centre * nu), np.array(nu), id=f"{element.name}-{centre}-{nu:g}")
-    for element, centres in CENTRES.items()
-    for centre in centres
+    pytest.param(element, np.array(center * nu), np.array(nu), id=f"{element.name}-{center}-{nu:g}")
+    for element, centers in CENTRES.items()
+    for center in centers
     for nu in STRENGTHS
 ]
 every_case = pytest.mark.parametrize(("element", "chi", "nu"), CASES)
 FIRST = [
-    pytest.param(element, np.array(centres[0] * 4.0), np.array(4.0), id=element.name)
-    for element, centres in CENTRES.items()
+    pytest.param(element, np.array(centers[0] * 4.0), np.array(4.0), id=element.name)
+    for element, centers in CENTRES.items()
 ]
 every_first = pytest.mark.parametrize(("element", "chi", "nu"), FIRST)
 
@@ -98,13 +98,13 @@ def mean_of(element, theta):
 
 
 @every_case
-def test_moments_and_the_normaliser_are_integrals(element, chi, nu):
+def test_moments_and_the_normalizer_are_integrals(element, chi, nu):
     prior, conjugate = Prior(element, chi, nu), element.conjugate
     theta, psi = conjugate.moments(chi, nu)
     spread = np.sqrt(prior.expect(prior.theta**2) - prior.expect(prior.theta) ** 2)
     assert theta == pytest.approx(prior.expect(prior.theta), rel=1e-6, abs=1e-6 * spread)
     assert psi == pytest.approx(prior.expect(prior.psi), rel=1e-6, abs=1e-7)
-    assert conjugate.log_normaliser(chi, nu) == pytest.approx(prior.log_total, rel=1e-7, abs=1e-6)
+    assert conjugate.log_normalizer(chi, nu) == pytest.approx(prior.log_total, rel=1e-7, abs=1e-6)
 
 
 @every_case
@@ -249,9 +249,9 @@ def test_draws_agree_with_the_cdf(element, chi, nu):
 )
 def test_the_sum_over_n_finds_its_mode(element, strength, rate, size):
     # With theta integrated out the terms need not be log-concave.
-    centre = CENTRES[element][0]
-    found = Integrated(centre * strength, strength, base=element)
-    y = size * abs(float(element.with_mean(element.kappa * centre).mean))
+    center = CENTRES[element][0]
+    found = Integrated(center * strength, strength, base=element)
+    y = size * abs(float(element.with_mean(element.kappa * center).mean))
     y = np.array([max(np.round(y), element.support.lowest) if element.support.discrete else y])
     n = np.arange(1.0, 400.0)
     with np.errstate(all="ignore"):
@@ -292,12 +292,12 @@ def test_a_pair_s_pooled_theta_has_the_mean_and_spread_of_the_two(element, nu):
 
 
 @pytest.mark.parametrize("element", BY_MODE, ids=lambda e: e.name)
-@pytest.mark.parametrize("centre", [1.02, 1.6, 30.0])
-def test_the_mode_is_where_the_mean_is_the_centre(element, centre):
+@pytest.mark.parametrize("center", [1.02, 1.6, 30.0])
+def test_the_mode_is_where_the_mean_is_the_centre(element, center):
     nu = np.array(50.0)
-    theta, psi = element.conjugate.moments(centre * nu, nu)
-    at = element.with_mean(centre)
-    assert float(at.mean) == pytest.approx(centre, rel=1e-9)
+    theta, psi = element.conjugate.moments(center * nu, nu)
+    at = element.with_mean(center)
+    assert float(at.mean) == pytest.approx(center, rel=1e-9)
     assert theta == pytest.approx(float(at.theta), rel=1e-6, abs=1e-9)
     assert psi == pytest.approx(float(element.log_partition(at.theta)), rel=1e-6, abs=1e-9)
     mean_at = element.conjugate.mean_at

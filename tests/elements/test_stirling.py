@@ -1,4 +1,4 @@
-"""Stirling numbers against whole-number arithmetic, and large ones against exact identities."""
+"""Stirling numbers against integer arithmetic, and large ones against exact identities."""
 
 import math
 

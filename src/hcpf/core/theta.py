@@ -88,8 +88,8 @@ class ThetaPosterior:
         """Kullback-Leibler divergence of the posterior from the prior, summed over the rows."""
         theta, psi = conjugate.moments(self.chi, self.nu)
         inner = (self.chi - self.chi0) * theta - (self.nu - self.nu0) * psi
-        prior = conjugate.log_normaliser(np.array(self.chi0), np.array(self.nu0))
-        return float(np.sum(inner - conjugate.log_normaliser(self.chi, self.nu) + prior))
+        prior = conjugate.log_normalizer(np.array(self.chi0), np.array(self.nu0))
+        return float(np.sum(inner - conjugate.log_normalizer(self.chi, self.nu) + prior))
 
     def with_best_prior(
         self,
@@ -141,8 +141,8 @@ def _evidence(
     conjugate: Conjugate, chi0: float, nu0: float, chi: FloatArray, nu: FloatArray
 ) -> float:
     with np.errstate(all="ignore"):
-        prior = conjugate.log_normaliser(np.array(chi0), np.array(nu0))
-        total = float(np.sum(conjugate.log_normaliser(chi0 + chi, nu0 + nu) - prior))
+        prior = conjugate.log_normalizer(np.array(chi0), np.array(nu0))
+        total = float(np.sum(conjugate.log_normalizer(chi0 + chi, nu0 + nu) - prior))
     return total if np.isfinite(total) else -1e300
 
 

@@ -46,7 +46,7 @@ class SumOfElements(ValueLaw):
 
     def log_prob_zero(self, element: Element) -> FloatArray | float | None:
         has_zero = element.support.discrete and element.support.has_zero
-        if has_zero and np.any(element.spread_of_mean):
+        if has_zero and np.any(element.variance_of_mean):
             return None  # elements that share an uncertain theta are not independent
         return element.log_prob_zero
 

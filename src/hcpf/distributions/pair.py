@@ -122,7 +122,7 @@ class Distribution:
         """The variance."""
         mean, variance = self._count_moments
         within = mean * self.element.variance + variance * np.square(self.element.mean)
-        return np.asarray(within + (variance + np.square(mean)) * self.element.spread_of_mean)
+        return np.asarray(within + (variance + np.square(mean)) * self.element.variance_of_mean)
 
     def log_density(self, y: ArrayLike) -> FloatArray:
         r"""Return the log density of observing the value ``y``.

@@ -249,8 +249,8 @@ class Element(ABC):
         Far outside the range of the values it may overflow to -inf: callers do not warn of that.
         """
         theta, kappa = self.theta, self.kappa
-        normaliser = n * kappa * self.log_partition(theta)
-        return y * theta - normaliser + self.log_base_measure(y, n * kappa)
+        normalizer = n * kappa * self.log_partition(theta)
+        return y * theta - normalizer + self.log_base_measure(y, n * kappa)
 
     def cdf(self, y: ArrayLike, n: ArrayLike = 1) -> FloatArray:
         """Probability that the sum of ``n`` elements is at most ``y`` (any real ``y``)."""
@@ -269,7 +269,7 @@ class Element(ABC):
         return summed_cdf(self, y, n)
 
     def masses(self, values: FloatArray, n: float) -> FloatArray:
-        """Masses of the sum of n elements on consecutive whole numbers that hold all of it."""
+        """Masses of the sum of n elements on consecutive integers that hold all of it."""
         return np.exp(self.log_density_unchecked(values, np.full(values.shape, n)))
 
     def compound_cdf(self, y: FloatArray, rate: FloatArray) -> FloatArray | None:
@@ -295,7 +295,7 @@ class Element(ABC):
         return np.inf
 
     @property
-    def spread_of_mean(self) -> Parameter:
+    def variance_of_mean(self) -> Parameter:
         """The variance of the mean itself, which all elements of a sum share; 0 if it is known."""
         return 0.0
 
@@ -324,7 +324,7 @@ class Element(ABC):
         """Maximum-likelihood element for the values ``y``; parameters in ``given`` stay fixed.
 
         Where the likelihood has no maximum inside the domain the result is the limit that the
-        element's ``maximise_likelihood`` documents, or an EstimationError.
+        element's ``maximize_likelihood`` documents, or an EstimationError.
         """
         cls._refuse_unknown(given)
         partial = cls._made_with(dict(given))
@@ -338,7 +338,7 @@ class Element(ABC):
             return partial
         try:
             with np.errstate(over="raise", divide="raise", invalid="raise"):
-                return partial.maximise_likelihood(values)
+                return partial.maximize_likelihood(values)
         except ArithmeticError:
             raise EstimationError(
                 f"{cls.__name__} cannot be estimated: values between {values.min():g} and "
@@ -356,18 +356,18 @@ class Element(ABC):
         r"""Solve :math:`\kappa\Psi'(\theta)` = mean for theta, with kappa as it is."""
         if self.mean_parameter is None:
             return self
-        return self.replace(**{self.mean_parameter: self.parameter_at(mean)})
+        return self.replace(**{self.mean_parameter: self.parameter_for_mean(mean)})
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         """The ``mean_parameter`` that gives this mean at the present kappa, elementwise."""
         name = self.mean_parameter
         assert name is not None
         # At a given kappa the likelihood depends on the values through their mean alone.
         open_ = self.replace(**{name: None})
-        each = [open_.maximise_likelihood(np.array([m])).parameters[name] for m in np.ravel(mean)]
+        each = [open_.maximize_likelihood(np.array([m])).parameters[name] for m in np.ravel(mean)]
         return np.asarray(each, dtype=np.float64).reshape(np.shape(mean))
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
+    def maximize_likelihood(self, y: FloatArray) -> Self:
         """Estimate the missing parameters from checked values; by default by numeric search."""
         from hcpf.elements.search import numeric_maximum
 

@@ -78,10 +78,10 @@ class Binomial(Element):
         # Trials must stay an integer, so the mean is divided through the probability instead.
         return self.replace(probability=self.probability / expected_count)
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return np.clip(mean / self.trials, SMALLEST, 1.0 - SMALLEST)
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
+    def maximize_likelihood(self, y: FloatArray) -> Self:
         """Maximum likelihood with at least as many trials as the largest value.
 
         Values at least as dispersed as a Poisson's have no best finite number of trials; the

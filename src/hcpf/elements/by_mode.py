@@ -1,4 +1,4 @@
-"""Conjugate priors without a closed normaliser: theta is taken at its mode."""
+"""Conjugate priors without a closed normalizer: theta is taken at its mode."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ _HERMITE, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 
 
 class _ByMode(Conjugate):
-    """Theta is taken at its mode, where Psi'(theta) = chi / nu, with Laplace's normaliser.
+    """Theta is taken at its mode, where Psi'(theta) = chi / nu, with Laplace's normalizer.
 
     Training does so; predictions integrate over theta by quadrature about the mode.
     """
@@ -53,7 +53,7 @@ class _ByMode(Conjugate):
         theta = self.theta_at(chi / nu)
         return theta, self.psi(theta)
 
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         theta = self.theta_at(chi / nu)
         width = 0.5 * np.log(2.0 * np.pi / (nu * self.curvature(theta)))
         return chi * theta - nu * self.psi(theta) + width
@@ -98,7 +98,7 @@ class _ByMode(Conjugate):
 
 
 class TruncatedPoissonMode(_ByMode):
-    """Of the zero-truncated Poisson, whose prior has no closed normaliser."""
+    """Of the zero-truncated Poisson, whose prior has no closed normalizer."""
 
     def theta_at(self, mean: FloatArray) -> FloatArray:
         return np.log(truncated_poisson_rate(mean))
@@ -116,7 +116,7 @@ class TruncatedPoissonMode(_ByMode):
 
 
 class LogarithmicMode(_ByMode):
-    """Of the logarithmic element, whose prior has no closed normaliser."""
+    """Of the logarithmic element, whose prior has no closed normalizer."""
 
     def theta_at(self, mean: FloatArray) -> FloatArray:
         return np.log(logarithmic_probability(mean))

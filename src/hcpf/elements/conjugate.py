@@ -58,23 +58,23 @@ class Sharing:
 
     spread: Callable[[FloatArray, FloatArray], FloatArray] = lambda chi, nu: 1.0 / nu
     """A measure of uncertainty of (chi, nu) that adds up over the two sides ..."""
-    nu_at: Callable[[FloatArray, FloatArray], FloatArray] = lambda centre, spread: 1.0 / spread
-    """... and the nu that has a given one, at a given centre chi / nu."""
+    nu_at: Callable[[FloatArray, FloatArray], FloatArray] = lambda center, spread: 1.0 / spread
+    """... and the nu that has a given one, at a given center chi / nu."""
 
     def pooled(self, one: Theta, other: Theta) -> Theta:
         """One (chi, nu) for the theta of a pair, from those of its user and its item."""
         first, second = (chi / nu for chi, nu in (one, other))
-        centre = first + second if self.additive else first * second
+        center = first + second if self.additive else first * second
         spread = self.spread(*one) + self.spread(*other)
-        nu = self.nu_at(centre, spread)
-        return centre * nu, nu
+        nu = self.nu_at(center, spread)
+        return center * nu, nu
 
 
 class Conjugate(ABC):
     """The conjugate prior of one element, as functions of chi and nu."""
 
     lowest: float = 0.0
-    """chi / nu, the centre of Psi', lies above this ..."""
+    """chi / nu, the center of Psi', lies above this ..."""
     highest: float = np.inf
     """... and below this."""
     exact: bool = True
@@ -108,7 +108,7 @@ class Conjugate(ABC):
         self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
     ) -> FloatArray:
         """Log of E[exp(y theta - kappa Psi(theta))]: the rest of a density is its base measure."""
-        return self.log_normaliser(chi + y, nu + kappa) - self.log_normaliser(chi, nu)
+        return self.log_normalizer(chi + y, nu + kappa) - self.log_normalizer(chi, nu)
 
     def nodes(self, chi: FloatArray, nu: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Values of Psi'(theta) and their weights, to take expectations that are not closed."""
@@ -120,7 +120,7 @@ class Conjugate(ABC):
         raise NotImplementedError
 
     @abstractmethod
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         """Log of the integral of exp(chi theta - nu Psi(theta)) over theta."""
 
     @abstractmethod
@@ -147,7 +147,7 @@ class GammaConjugate(Conjugate):
     def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
         return -(nu + 1.0) / chi, np.log(chi) - digamma(nu + 1.0)
 
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return special.gammaln(nu + 1.0) - (nu + 1.0) * np.log(chi)
 
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
@@ -172,13 +172,13 @@ class PoissonConjugate(Conjugate):
     sharing = Sharing(
         lambda chi, nu: Part(np.zeros_like(chi), chi / nu),
         sign=1.0, spread=lambda chi, nu: 1.0 / chi,
-        nu_at=lambda centre, spread: 1.0 / (spread * centre),
+        nu_at=lambda center, spread: 1.0 / (spread * center),
     )  # fmt: skip
 
     def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
         return digamma(chi) - np.log(nu), chi / nu
 
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return special.gammaln(chi) - chi * np.log(nu)
 
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
@@ -208,7 +208,7 @@ class NormalConjugate(Conjugate):
         theta = chi / nu
         return theta, 0.5 * (np.square(theta) + 1.0 / nu)
 
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return 0.5 * (np.log(2.0 * np.pi / nu) + chi * chi / nu)
 
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
@@ -233,7 +233,7 @@ class BinomialConjugate(Conjugate):
         log_fail = digamma(nu - chi)
         return digamma(chi) - log_fail, digamma(nu) - log_fail
 
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return special.betaln(chi, nu - chi)
 
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
@@ -256,7 +256,7 @@ class NegativeBinomialConjugate(Conjugate):
         total = digamma(chi + nu + 1.0)
         return digamma(chi) - total, total - digamma(nu + 1.0)
 
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return special.betaln(chi, nu + 1.0)
 
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
@@ -283,7 +283,7 @@ class GeometricConjugate(Conjugate):
         more = digamma(chi - nu)
         return more - digamma(chi + 1.0), more - digamma(nu + 1.0)
 
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return special.betaln(chi - nu, nu + 1.0)
 
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
@@ -305,7 +305,7 @@ class InverseGaussianConjugate(Conjugate):
     sharing = Sharing(
         lambda chi, nu: Part(np.zeros_like(chi), *_truncated(chi, nu)[1:]),
         sign=-1.0, weighs=True, power=2.0,
-        spread=lambda chi, nu: chi / (nu * nu), nu_at=lambda centre, spread: centre / spread,
+        spread=lambda chi, nu: chi / (nu * nu), nu_at=lambda center, spread: center / spread,
     )  # fmt: skip
 
     def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -316,7 +316,7 @@ class InverseGaussianConjugate(Conjugate):
         root = np.sqrt(chi)
         return root * special.ndtr(nu / root) / _truncated(chi, nu)[0]
 
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         # The square is completed inside the exponent: what is left grows as nu^2 / (2 chi).
         integral = _truncated(chi, nu)[0]
         return 0.5 * nu * nu / chi + np.log(integral) + 0.5 * np.log(2.0 * np.pi) - np.log(chi)
@@ -343,23 +343,23 @@ class InverseGaussianConjugate(Conjugate):
     def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
         # The density of t is log-concave, and all but normal where nu is large: draws of the
         # normal are kept with a probability proportional to t.
-        centre = nu / chi
+        center = nu / chi
         spread = 1.0 / np.sqrt(chi)
-        most = centre + 6.0 * spread
-        t = np.broadcast_to(centre, np.broadcast_shapes(chi.shape, nu.shape)).copy()
+        most = center + 6.0 * spread
+        t = np.broadcast_to(center, np.broadcast_shapes(chi.shape, nu.shape)).copy()
         left = np.arange(t.size)
-        flat, centre, spread, most = (
-            t.ravel(), *(np.broadcast_to(x, t.shape).ravel() for x in (centre, spread, most))
+        flat, center, spread, most = (
+            t.ravel(), *(np.broadcast_to(x, t.shape).ravel() for x in (center, spread, most))
         )  # fmt: skip
         while left.size:
-            drawn = rng.normal(centre[left], spread[left])
+            drawn = rng.normal(center[left], spread[left])
             kept = rng.random(left.size) * most[left] < drawn
             flat[left[kept]] = drawn[kept]
             left = left[~kept]
         return 1.0 / flat.reshape(t.shape)
 
 
-_FAR = 9.0  # standard deviations from 0 to the centre
+_FAR = 9.0  # standard deviations from 0 to the center
 
 
 def _phi(x: FloatArray) -> FloatArray:

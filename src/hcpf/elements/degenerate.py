@@ -57,6 +57,6 @@ class Degenerate(Element):
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return y, y
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
+    def maximize_likelihood(self, y: FloatArray) -> Self:
         """Nothing to estimate."""
         return self

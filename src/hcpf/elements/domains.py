@@ -46,7 +46,7 @@ class Domain:
 REAL = Domain("a finite number", np.isfinite)
 POSITIVE = Domain("a finite number above 0", lambda x: x > 0)
 UNIT_INTERVAL = Domain("strictly between 0 and 1", lambda x: (x > 0) & (x < 1))
-POSITIVE_INTEGER = Domain("a whole number, 1 or more", lambda x: (x >= 1) & _is_integer(x))
+POSITIVE_INTEGER = Domain("an integer, 1 or more", lambda x: (x >= 1) & _is_integer(x))
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,8 @@ class Support:
 
 REALS = Support("real numbers", False, -np.inf, np.isfinite)
 POSITIVE_REALS = Support("numbers above 0", False, 0.0, lambda y: y > 0)
-COUNTS = Support("whole numbers 0, 1, 2, ...", True, 0.0, lambda y: (y >= 0) & _is_integer(y))
-POSITIVE_COUNTS = Support(
-    "whole numbers 1, 2, 3, ...", True, 1.0, lambda y: (y >= 1) & _is_integer(y)
-)
+COUNTS = Support("integers 0, 1, 2, ...", True, 0.0, lambda y: (y >= 0) & _is_integer(y))
+POSITIVE_COUNTS = Support("integers 1, 2, 3, ...", True, 1.0, lambda y: (y >= 1) & _is_integer(y))
 
 
 def as_float_array(value: ArrayLike, what: str) -> FloatArray:

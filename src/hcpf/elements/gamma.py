@@ -79,10 +79,10 @@ class Gamma(Element):
     def scaled_for_observed(self, expected_count: float) -> Self:
         return self.replace(shape=self.shape / expected_count)
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return self.shape / mean
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
+    def maximize_likelihood(self, y: FloatArray) -> Self:
         """Maximum likelihood; values that are all equal are an error (an infinite shape)."""
         given = self.parameters
         mean = float(y.mean())

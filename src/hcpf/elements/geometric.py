@@ -68,9 +68,9 @@ class Geometric(Element):
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(y), y
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return inside_unit((mean - 1.0) / mean)
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
+    def maximize_likelihood(self, y: FloatArray) -> Self:
         """Solve mean = 1/(1 - p); all values 1 gives the smallest probability allowed, 1e-9."""
         return self.with_mean(float(y.mean()))

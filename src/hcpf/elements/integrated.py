@@ -58,12 +58,12 @@ class Integrated(Element):
     def variance(self) -> Parameter:
         """The expected variance of one element; what its mean varies by is apart."""
         chi, nu = self._theta
-        centre = self._prior.mean(chi, nu)
-        bend = self._prior.bend(centre) * self._prior.variance_of_mean(chi, nu)
+        center = self._prior.mean(chi, nu)
+        bend = self._prior.bend(center) * self._prior.variance_of_mean(chi, nu)
         return self.base.with_mean(self.mean).variance + self.base.kappa * bend
 
     @property
-    def spread_of_mean(self) -> Parameter:
+    def variance_of_mean(self) -> Parameter:
         chi, nu = self._theta
         return np.square(self.base.kappa) * self._prior.variance_of_mean(chi, nu)
 

@@ -82,10 +82,10 @@ class InverseGaussian(Element):
     def scaled_for_observed(self, expected_count: float) -> Self:
         return self.replace(mean=self.mean / expected_count, shape=self.shape / expected_count**2)
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return mean
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
+    def maximize_likelihood(self, y: FloatArray) -> Self:
         """Sample mean, and 1/l = avg (y - m)²/(m² y); values that are all equal are an error."""
         given = self.parameters
         mean = given.get("mean", float(y.mean()))

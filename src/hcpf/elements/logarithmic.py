@@ -74,9 +74,9 @@ class Logarithmic(Element):
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(y), y
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return logarithmic_probability(np.asarray(mean))
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
+    def maximize_likelihood(self, y: FloatArray) -> Self:
         """Solve for the sample mean, with p between 1e-9 (all values 1) and 1 - 1e-15."""
         return self.with_mean(float(y.mean()))

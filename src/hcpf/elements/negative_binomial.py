@@ -76,10 +76,10 @@ class NegativeBinomial(Element):
     def scaled_for_observed(self, expected_count: float) -> Self:
         return self.replace(successes=self.successes / expected_count)
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return inside_unit(mean / (mean + self.successes))
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
+    def maximize_likelihood(self, y: FloatArray) -> Self:
         """Maximum likelihood, with successes between 1e-9 and 1e6 unless p is given.
 
         Data no more dispersed than a Poisson's give successes = 1e6. All zeros give a

@@ -76,10 +76,10 @@ class Normal(Element):
         mean, variance = (float(f(values, dtype=np.float64)) for f in (np.mean, np.var))
         return 2.0 * mean**2 / max(variance, 1e-300)
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return mean
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
+    def maximize_likelihood(self, y: FloatArray) -> Self:
         """Sample mean, and mean squared deviation; values that are all equal are an error."""
         given = self.parameters
         mean = given.get("mean", float(y.mean()))

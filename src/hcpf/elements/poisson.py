@@ -74,9 +74,9 @@ class Poisson(Element):
     def scaled_for_observed(self, expected_count: float) -> Self:
         return self.replace(rate=self.rate / expected_count)
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return np.maximum(mean, SMALLEST)
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
+    def maximize_likelihood(self, y: FloatArray) -> Self:
         """Sample mean; all zeros gives the smallest rate allowed, 1e-9."""
         return self.with_mean(float(y.mean()))

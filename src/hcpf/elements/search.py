@@ -54,7 +54,7 @@ _TO_DOMAIN: dict[Domain, Callable[[float], float]] = {
 def numeric_maximum(element: "E", y: FloatArray) -> "E":
     """Fill the missing parameters by a derivative-free search of the likelihood.
 
-    The default for elements that bring no estimator of their own. Whole-number parameters have
+    The default for elements that bring no estimator of their own. Integer parameters have
     no such default: give them.
     """
     domains = element.domains()

@@ -89,9 +89,9 @@ class ZeroTruncatedPoisson(Element):
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(y), y
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return truncated_poisson_rate(np.asarray(mean))
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
+    def maximize_likelihood(self, y: FloatArray) -> Self:
         """Solve mean = l / (1 - e^-l); all values 1 gives the smallest rate allowed, 1e-9."""
         return self.with_mean(float(y.mean()))
