@@ -19,8 +19,9 @@ from hcpf.elements import (
     Poisson,
     ZeroTruncatedPoisson,
 )
-from hcpf.elements.by_mode import logarithmic_probability, truncated_poisson_rate
 from hcpf.elements.integrated import Integrated
+from hcpf.elements.logarithmic import probability_for_mean
+from hcpf.elements.zero_truncated_poisson import rate_for_mean
 
 # An element, and centers chi / nu: everyday ones first, then towards the ends of their ranges.
 CENTRES = {
@@ -130,7 +131,7 @@ def test_bend_is_half_the_curvature_of_the_variance(element):
     mean, step = CENTRES[element][0], 1e-3
     unit = element.with_mean(element.kappa * np.array([mean - step, mean, mean + step]))
     low, here, high = np.broadcast_to(unit.variance / unit.kappa, 3)
-    found = element.conjugate.bend(np.array(mean))
+    found = element.conjugate.variance_curvature(np.array(mean))
     assert found == pytest.approx((low - 2 * here + high) / (2 * step**2), rel=1e-3, abs=1e-4)
 
 
@@ -141,7 +142,7 @@ def test_bend_is_half_the_curvature_of_the_variance(element):
 )
 def test_quantiles_of_the_mean_have_their_level(element, chi, nu):
     prior = Prior(element, chi, nu)
-    low, high = element.conjugate.lowest, element.conjugate.highest
+    low, high = element.conjugate.min_center, element.conjugate.max_center
     for level in (1e-3, 0.2, 0.5, 0.97):
         found = element.conjugate.quantile_of_mean(level, chi, nu)
         below = prior.expect(prior.mean <= found * (1.0 + 1e-9))
@@ -156,7 +157,7 @@ def test_draws_of_the_mean_are_from_the_prior(element, chi, nu):
     prior = Prior(element, chi, nu)
     drawn = element.conjugate.sample_mean(np.full(4000, chi), np.full(4000, nu), rng)
     assert np.all(np.isfinite(drawn))
-    low, high = element.conjugate.lowest, element.conjugate.highest
+    low, high = element.conjugate.min_center, element.conjugate.max_center
     order = np.argsort(prior.mean)
     cumulative = np.cumsum(prior.weight[order])
     for level in np.linspace(0.05, 0.95, 19):
@@ -308,14 +309,14 @@ def test_the_mode_is_where_the_mean_is_the_centre(element, center):
 @given(excess=st.floats(1e-8, 1e6))
 def test_rates_and_probabilities_give_their_means_back(excess):
     mean = 1.0 + excess
-    rate = float(truncated_poisson_rate(np.array(mean)))
+    rate = float(rate_for_mean(np.array(mean)))
     assert rate / -np.expm1(-rate) - 1.0 == pytest.approx(excess, rel=1e-6, abs=1e-9)
-    p = float(logarithmic_probability(np.array(mean)))
+    p = float(probability_for_mean(np.array(mean)))
     assert -p / ((1 - p) * np.log1p(-p)) == pytest.approx(mean, rel=1e-6)
 
 
 def test_means_at_and_below_the_lowest_give_the_smallest_parameter():
-    np.testing.assert_allclose(truncated_poisson_rate(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
-    np.testing.assert_allclose(logarithmic_probability(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
-    for inverse in (truncated_poisson_rate, logarithmic_probability):
+    np.testing.assert_allclose(rate_for_mean(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
+    np.testing.assert_allclose(probability_for_mean(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
+    for inverse in (rate_for_mean, probability_for_mean):
         assert np.isnan(inverse(np.array([np.nan, 2.0]))).tolist() == [True, False]

@@ -112,7 +112,7 @@ class ThetaPosterior:
         if not nu.size:
             return self
         some = np.linspace(0, nu.size - 1, min(nu.size, _MAX_PRIOR_ROWS)).astype(np.int64)
-        if not conjugate.exact:
+        if not conjugate.is_exact:
             # Laplace's normalizer does not tell where the center is: that of all the values.
             centered, center = True, float(chi.sum() / nu.sum())
             self = replace(self, chi0=center * self.nu0)
@@ -168,7 +168,7 @@ class _PriorSpace:
 def _unbounded(
     conjugate: Conjugate, center: float, nu0: float
 ) -> tuple[Callable[[float], float], Callable[[float], float]]:
-    low, high = conjugate.lowest, conjugate.highest
+    low, high = conjugate.min_center, conjugate.max_center
     if np.isinf(low):
         unit = max(abs(center), nu0**-0.5)  # the normal's own spread: its center may be 0
         return (lambda c: c / unit), (lambda t: t * unit)

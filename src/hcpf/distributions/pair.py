@@ -18,7 +18,7 @@ from hcpf._types import ArrayLike, FloatArray
 from hcpf.distributions.quantile import invert_cdf
 from hcpf.elements.base import Element
 from hcpf.elements.domains import Domain, as_float_array, check_not_nan, check_rng
-from hcpf.elements.sampling import truncated_poisson
+from hcpf.elements.sums import truncated_poisson
 from hcpf.errors import IncompleteElementError, InputError
 
 Moments = tuple[FloatArray, FloatArray]
