@@ -19,7 +19,7 @@ import hcpf
 from hcpf import HCPF
 from hcpf.elements import Gamma, Poisson
 from hcpf.errors import CheckpointError
-from hcpf.training import loop as fit
+from hcpf.training import loop
 
 COUNTS = {"element": Poisson(1.0)}
 SETTINGS = {
@@ -127,15 +127,15 @@ class StoppedError(Exception):
 
 def stop_in_the_middle(folder, name="cavi"):
     """Leave behind the checkpoint of a run that broke off after seven passes."""
-    one_pass, passes = fit._one_pass, iter(range(7))
+    make_pass, passes = loop._make_pass, iter(range(7))
 
     def some_passes(*arguments):
         if next(passes, None) is None:
             raise StoppedError
-        one_pass(*arguments)
+        make_pass(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fit, "_one_pass", some_passes)
+        patch.setattr(loop, "_make_pass", some_passes)
         with pytest.raises(StoppedError):
             run(name, folder)
 
