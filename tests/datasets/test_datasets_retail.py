@@ -14,14 +14,14 @@ from datasets import make_retail
 from hcpf import datasets
 
 
-@pytest.mark.parametrize("response", ["spend", "quantity", "invoices"])
-def test_shape_and_values(response):
-    data = datasets.retail(response)
+@pytest.mark.parametrize("value", ["spend", "quantity", "invoices"])
+def test_shape_and_values(value):
+    data = datasets.retail(value)
     assert data.shape == (4334, 3659)
     assert data.n_observed == 266_221
     assert data.values.min() > 0
     assert data.users.dtype == np.int64
-    if response != "spend":
+    if value != "spend":
         np.testing.assert_array_equal(data.values, np.round(data.values))
 
 
@@ -47,15 +47,15 @@ def test_every_product_has_a_name():
     assert not {"POST", "M", "D", "DOT", "PADS", "C2", "BANK CHARGES"} & set(names)
 
 
-def test_files_are_small_and_their_licence_is_beside_them():
+def test_files_are_small_and_their_license_is_beside_them():
     folder = importlib.resources.files("hcpf.datasets")
     sizes = [
         len((folder / name).read_bytes()) for name in ("retail.parquet", "retail_products.parquet")
     ]
     assert sum(sizes) < 1.5e6
-    licence = (folder / "LICENSE-retail.txt").read_text()
-    assert "CC BY 4.0" in licence
-    assert "10.24432/C5BW33" in licence
+    text = (folder / "LICENSE-retail.txt").read_text()
+    assert "CC BY 4.0" in text
+    assert "10.24432/C5BW33" in text
 
 
 LINES = [

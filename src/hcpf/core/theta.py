@@ -88,8 +88,8 @@ class ThetaPosterior:
         """Return the Kullback-Leibler divergence from the prior, summed over the rows."""
         theta, psi = conjugate.moments(self.chi, self.nu)
         inner = (self.chi - self.chi0) * theta - (self.nu - self.nu0) * psi
-        prior = conjugate.log_normaliser(np.array(self.chi0), np.array(self.nu0))
-        return float(np.sum(inner - conjugate.log_normaliser(self.chi, self.nu) + prior))
+        prior = conjugate.log_normalizer(np.array(self.chi0), np.array(self.nu0))
+        return float(np.sum(inner - conjugate.log_normalizer(self.chi, self.nu) + prior))
 
     def with_best_prior(
         self,
@@ -112,7 +112,7 @@ class ThetaPosterior:
         if not nu.size:
             return self
         some = np.linspace(0, nu.size - 1, min(nu.size, _MAX_PRIOR_ROWS)).astype(np.int64)
-        if not conjugate.exact:
+        if not conjugate.is_exact:
             # Laplace's normalizer does not tell where the center is: that of all the values.
             centered, center = True, float(chi.sum() / nu.sum())
             self = replace(self, chi0=center * self.nu0)
@@ -141,8 +141,8 @@ def _evidence(
     conjugate: Conjugate, chi0: float, nu0: float, chi: FloatArray, nu: FloatArray
 ) -> float:
     with np.errstate(all="ignore"):
-        prior = conjugate.log_normaliser(np.array(chi0), np.array(nu0))
-        total = float(np.sum(conjugate.log_normaliser(chi0 + chi, nu0 + nu) - prior))
+        prior = conjugate.log_normalizer(np.array(chi0), np.array(nu0))
+        total = float(np.sum(conjugate.log_normalizer(chi0 + chi, nu0 + nu) - prior))
     return total if np.isfinite(total) else -1e300
 
 
@@ -168,7 +168,7 @@ class _PriorSpace:
 def _unbounded(
     conjugate: Conjugate, center: float, nu0: float
 ) -> tuple[Callable[[float], float], Callable[[float], float]]:
-    low, high = conjugate.lowest, conjugate.highest
+    low, high = conjugate.min_center, conjugate.max_center
     if np.isinf(low):
         unit = max(abs(center), nu0**-0.5)  # the normal's own spread: its center may be 0
         return (lambda c: c / unit), (lambda t: t * unit)
