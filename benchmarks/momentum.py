@@ -13,7 +13,7 @@ import common
 import sets
 from hcpf import Interactions
 from hcpf.training.fit import fit_model
-from hcpf.training.resolve import likeliest_element
+from hcpf.training.resolve import most_likely_element
 from hcpf.training.settings import Auto, FitPlan
 
 SETS = (
@@ -28,7 +28,7 @@ COLUMNS = {
 
 def compare(name: str, data: Interactions, args: Any) -> dict[str, Any]:
     """One row: coordinate ascent, with momentum, and after minibatch passes."""
-    element = likeliest_element(data.values)
+    element = most_likely_element(data.values)
 
     def bounds(**settings: Any) -> dict[int, float]:
         plan = FitPlan(

@@ -145,4 +145,4 @@ def test_ctrl_c_shows_what_is_done(run, sales, monkeypatch):
 
 def test_compare_refuses(fails, sales):
     assert "requires " in fails("compare", sales, "--only", "poisson")
-    assert "no element called" in fails("compare", sales, "--only", "nothing")
+    assert "Unknown element" in fails("compare", sales, "--only", "nothing")

@@ -117,7 +117,7 @@ def test_duplicated_pairs(run_json, fails, sales, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-e", "gama"], "There is no element called 'gama'"),
+        (["-e", "gama"], "Unknown element 'gama'"),
         (
             ["-e", "gamma:1,2,3"],
             "--element gamma:1,2,3: gamma takes 2 parameters (shape, rate), got 3.",

@@ -64,7 +64,7 @@ def _draw_thetas(value_model, shape, rng):
 
 
 def _draw_theta(element, center, n_rows, rng, spread=0.3):
-    low, high = element.conjugate.lowest, element.conjugate.highest
+    low, high = element.conjugate.min_center, element.conjugate.max_center
     nu0 = 4.0 * element.kappa
     nu = nu0 + element.kappa * rng.gamma(3.0, 1.0, n_rows)
     moved = spread * rng.standard_normal(n_rows)

@@ -47,15 +47,15 @@ def test_every_product_has_a_name():
     assert not {"POST", "M", "D", "DOT", "PADS", "C2", "BANK CHARGES"} & set(names)
 
 
-def test_files_are_small_and_their_licence_is_beside_them():
+def test_files_are_small_and_their_license_is_beside_them():
     folder = importlib.resources.files("hcpf.datasets")
     sizes = [
         len((folder / name).read_bytes()) for name in ("retail.parquet", "retail_products.parquet")
     ]
     assert sum(sizes) < 1.5e6
-    licence = (folder / "LICENSE-retail.txt").read_text()
-    assert "CC BY 4.0" in licence
-    assert "10.24432/C5BW33" in licence
+    text = (folder / "LICENSE-retail.txt").read_text()
+    assert "CC BY 4.0" in text
+    assert "10.24432/C5BW33" in text
 
 
 LINES = [

@@ -127,7 +127,7 @@ def test_two_candidates_in_a_folder(tmp_path):
     ("reader", "options"),
     [
         ("bookcrossing", {"kind": "both"}),
-        ("steam", {"behaviour": "^play$"}),
+        ("steam", {"behavior": "^play$"}),
         ("lastfm", {"artist": "id"}),
         ("wordpress_likes", {"item": "author"}),
         ("tencent", {"rejected": "yes"}),

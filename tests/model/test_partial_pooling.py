@@ -173,7 +173,7 @@ def test_three_fits_share_one_element_and_average_their_thetas(model):
     assert np.mean(model.predict(*matrix.nonzero())) == pytest.approx(matrix.data.mean(), rel=0.3)
     sides = [side for fit in model.posteriors_ for side in (fit.users, fit.items)]
     for theta in (side.theta for side in sides if side.theta is not None):
-        low, high = element.conjugate.lowest, element.conjugate.highest
+        low, high = element.conjugate.min_center, element.conjugate.max_center
         for chi, nu in ((theta.chi, theta.nu), (theta.chi0, theta.nu0)):
             assert np.all((chi / nu > low) & (chi / nu < high))
 

@@ -172,5 +172,5 @@ def test_shapes_that_do_not_go_with_the_pairs(drawn):
         ):
             method([0.5, 0.25, 0.125] if method == drawn.quantile else [1.0, 2.0, 3.0])
     for size in (-1, 2.5, None, (2, 3)):
-        with pytest.raises(InputError, match="size must be a whole number"):
+        with pytest.raises(InputError, match="size must be an integer"):
             drawn.sample(size, rng=np.random.default_rng(0))

@@ -24,7 +24,7 @@ def brute_force(rates, seen, rows, n, allowed, sign=1.0):
 
 @st.composite
 def worlds(draw):
-    """Factors that are small whole numbers, so that rates are exact and often tie."""
+    """Factors that are small integers, so that rates are exact and often tie."""
     users, items, size = (draw(st.integers(1, most)) for most in (5, 9, 3))
     seed, fits = draw(st.integers(0, 2**32 - 1)), draw(st.sampled_from([1, 2, 4]))
     rng = np.random.default_rng(seed)

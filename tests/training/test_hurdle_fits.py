@@ -9,6 +9,7 @@ from hcpf.core.value_model import ValueModel
 from hcpf.elements import Binomial, Degenerate, Gamma, InverseGaussian, Normal, Poisson
 from hcpf.errors import SupportError
 from hcpf.model.typical_values import typical_values
+from hcpf.training import auto
 from prepared import prepared
 
 
@@ -70,7 +71,8 @@ def draw_sums():
     ("matrix", "hurdle"), [(draw_ratings(60, 45)[0], True), (draw_sums(), False)],
     ids=["ratings", "sums"],
 )  # fmt: skip
-def test_auto_takes_a_hurdle_for_ratings_and_sums_for_sums(matrix, hurdle):
+def test_auto_takes_a_hurdle_for_ratings_and_sums_for_sums(matrix, hurdle, monkeypatch):
+    monkeypatch.setattr(auto, "_DENSE_PASSES", 12)
     found = fit(matrix, element="auto", hurdle=False, max_iter=1).value_model_
     assert found.hurdle == hurdle
 

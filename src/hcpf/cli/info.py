@@ -68,12 +68,12 @@ def _describe_data(source: Source) -> dict[str, Any]:
     import numpy as np
 
     from hcpf.data.summary import summarize
-    from hcpf.training.resolve import likeliest_element
+    from hcpf.training.resolve import most_likely_element
 
     data, n_repeated = source.read_counting_repeats()
     about = {"kind": "data", **summarize(data, n_repeated).as_dict()}
     values = data.values.astype(np.float64)
-    about["most_likely"] = likeliest_element(values).name if np.ptp(values) else "degenerate"
+    about["most_likely"] = most_likely_element(values).name if np.ptp(values) else "degenerate"
     about["warnings"] = [name_options(text) for text in about["warnings"]]
     return about
 

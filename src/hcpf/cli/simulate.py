@@ -56,7 +56,7 @@ def simulate(
         raise typer.BadParameter("Pass USERS and ITEMS, or --like with a data set of the paper.")
     prepare_table(output, overwrite=overwrite)
     from hcpf.core.value_model import ValueModel
-    from hcpf.elements.parse import parse_element
+    from hcpf.elements.registry import parse_element
     from hcpf.model.inspect import describe_value_model
     from hcpf.simulation import simulate as draw
 

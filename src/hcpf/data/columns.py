@@ -139,7 +139,7 @@ class _IdColumn:
     def _as_array(self, ids: list[Any]) -> IdArray:
         if self._kind == "UUIDs":
             return object_array([uuid.UUID(bytes=value) for value in ids])
-        if self._kind != "whole numbers":
+        if self._kind != "integers":
             return integers_if_exact(ids) if self.from_text else object_array(ids)
         dtype = narrowest_type(ids)
         if dtype is None:
@@ -160,9 +160,9 @@ def _uniform_ids(column: ArrowArray, name: str) -> tuple[ArrowArray, str]:
         return column.cast(pa.large_string()), "strings"
     if types.is_integer(arrow_type):
         target = pa.uint64() if types.is_uint64(arrow_type) else pa.int64()
-        return column.cast(target), "whole numbers"
+        return column.cast(target), "integers"
     raise InputError(
-        f"Column {name!r} holds {arrow_type}, but ids must be strings, whole numbers or UUIDs."
+        f"Column {name!r} holds {arrow_type}, but ids must be strings, integers or UUIDs."
         + (" Cast it to text or to integers first." if types.is_floating(arrow_type) else "")
     )
 

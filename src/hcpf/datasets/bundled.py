@@ -33,7 +33,7 @@ def retail(value: Literal["spend", "quantity", "invoices"] = "spend") -> Interac
     Notes
     -----
     Derived from D. Chen, Online Retail, UCI Machine Learning Repository, 2015,
-    `doi:10.24432/C5BW33 <https://doi.org/10.24432/C5BW33>`_, licence CC BY 4.0.
+    `doi:10.24432/C5BW33 <https://doi.org/10.24432/C5BW33>`_, license CC BY 4.0.
     ``LICENSE-retail.txt`` in this folder tells what was changed.
 
     Examples

@@ -18,10 +18,10 @@ from hcpf.training.ensemble import Ensemble, fit_ensemble
 from hcpf.training.held_out import TrainingSplit, split_validation
 from hcpf.training.resolve import (
     candidate_elements,
+    formula_tempering,
     is_dense,
     resolve_priors,
     resolve_value_model,
-    usual_tempering,
 )
 from hcpf.training.selection import Candidate, select, worth_pooling
 from hcpf.training.settings import Auto, FitPlan
@@ -79,7 +79,7 @@ def auto_tempering(
     rows have too few entries, or if the fit itself is short. Also returns whether Ctrl-C ended the
     search.
     """
-    tempering = formula_tempering(split, plan)
+    tempering = formula_tempering(plan, split)
     if tempering == 1.0 or plan.max_iter <= 2 * _TEMPERING_PASSES:
         return tempering, False
     short = replace(_shortened(plan, _TEMPERING_PASSES, rng), start="noise")
@@ -91,15 +91,6 @@ def auto_tempering(
             break
         tempering, score = more, stronger
     return tempering, fits.interrupted
-
-
-def formula_tempering(split: TrainingSplit, plan: FitPlan) -> float:
-    """Return the tempering that the sizes of the data suggest; 1 for the paper's recipe."""
-    if plan.priors == "paper":
-        return 1.0
-    return usual_tempering(
-        split.training, plan.train_on, plan.solver.name, plan.n_fits, split.excluded
-    )
 
 
 def _scored(fits: "_ShortFits", models: list[ValueModel]) -> list[Candidate[ValueModel]]:
@@ -168,5 +159,5 @@ class _ShortFits:
             plan.priors, split.training, value_model, split.n_excluded, plan.n_components
         )
         if plan.tempering == "auto":
-            plan = replace(plan, tempering=formula_tempering(split, plan))
+            plan = replace(plan, tempering=formula_tempering(plan, split))
         return fit_ensemble(split, value_model, priors, plan, rng)

@@ -184,9 +184,9 @@ class Worker:
         if (held := self.validation) is not None:
             arrays += [held.users, held.items, held.values, held.missing_users, held.missing_items]
         if self.start is not None:
-            for side in (self.start.users, self.start.items):
-                arrays += [side.shape_, side.mean_, side.activity_b]
-                if (theta := side.theta) is not None:
+            for found in (self.start.users, self.start.items):
+                arrays += [found.shape_, found.mean_, found.activity_b]
+                if (theta := found.theta) is not None:
                     arrays += [theta.chi, theta.nu, np.array([theta.chi0, theta.nu0])]
         settings = (
             matrix.shape, plan.n_components, plan.tempering, plan.start, plan.solver, plan.max_iter,
