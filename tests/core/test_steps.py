@@ -120,7 +120,7 @@ def test_the_twins_elbo_never_falls(value_model):
 
 
 @pytest.mark.parametrize(
-    "value_model", [one for one in POOLED if one.element.conjugate.exact], ids=name_of
+    "value_model", [one for one in POOLED if one.element.conjugate.is_exact], ids=name_of
 )
 def test_the_twins_elbo_never_falls_with_partial_pooling(value_model):
     for train_on in ("full",) if value_model.hurdle else ("full", "observed"):

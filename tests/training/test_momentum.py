@@ -195,7 +195,7 @@ def test_theta_never_leaves_its_range():
     np.testing.assert_array_equal(items.theta.nu, theta.nu)
 
 
-@pytest.mark.parametrize("vary_by", ["user", "item", "both"])
+@pytest.mark.parametrize("vary_by", ["user", pytest.param("item", marks=pytest.mark.slow), "both"])
 @pytest.mark.parametrize("element", [Normal(3.0, 1.0), Gamma(4.0, 1.0)], ids=lambda e: e.name)
 def test_a_new_dispersion_is_not_a_move_of_theta(element, vary_by):
     """Otherwise the ELBO would fall by more than its size when kappa changes."""

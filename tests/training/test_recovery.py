@@ -73,7 +73,9 @@ def test_rates_come_back(element):
     [
         (Gamma(3.0, 0.5), [InverseGaussian(), Normal()]),
         pytest.param(InverseGaussian(3.0, 1.5), [Gamma(), Normal()], marks=pytest.mark.slow),
-        (Logarithmic(0.9), [ZeroTruncatedPoisson(), Geometric()]),
+        pytest.param(
+            Logarithmic(0.9), [ZeroTruncatedPoisson(), Geometric()], marks=pytest.mark.slow
+        ),
     ],
     ids=lambda e: type(e).__name__,
 )

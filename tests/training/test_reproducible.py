@@ -7,9 +7,9 @@ import pytest
 
 import hcpf
 from hcpf import HCPF
+from hcpf.core import threads
 from hcpf.elements import Gamma, InverseGaussian, Logarithmic
 from hcpf.training import auto
-from hcpf.core import threads
 
 SOLVERS = ["cavi", "svi", "auto", "entry"]
 

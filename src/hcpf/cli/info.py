@@ -40,7 +40,7 @@ def info(
     ],
     user: options.User = None,
     item: options.Item = None,
-    response: options.Response = None,
+    value: options.Value = None,
     duplicates: options.OnDuplicates = options.Duplicates.error,
     header: options.Header = None,
     delimiter: options.Delimiter = None,
@@ -60,7 +60,7 @@ def info(
         about = _describe_model(folder, names)
         show_json(about) if as_json else _show_model(about)
         return
-    about = _describe_data(Source(data, user, item, response, duplicates, header, delimiter))
+    about = _describe_data(Source(data, user, item, value, duplicates, header, delimiter))
     show_json(about) if as_json else _show_data(about)
 
 

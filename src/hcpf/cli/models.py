@@ -21,7 +21,7 @@ def value_model_settings(
     """Return the arguments of HCPF for the options of a value model, checked before any reading."""
     from hcpf.core.value_model import ValueModel
     from hcpf.elements import get
-    from hcpf.elements.parse import parse_element
+    from hcpf.elements.registry import parse_element
 
     chosen = parse_element(element)
     settings: dict[str, Any] = {

@@ -146,7 +146,7 @@ def _compound(
         return _known(element, values)
     if max_count is not None and least.max() > max_count:
         raise ParameterError(
-            f"n_truncation={max_count} is too small: the value {distinct[least.argmax()]:g} needs "
+            f"max_count={max_count} is too small: the value {distinct[least.argmax()]:g} needs "
             f"at least n = {least.max():g}."
         )
     return _rows(value_model, values, distinct, max_count, max_log2_rate)

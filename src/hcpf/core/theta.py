@@ -20,6 +20,7 @@ from hcpf._types import FloatArray
 from hcpf.core.axis import Axis, AxisState
 from hcpf.core.collective import LOCAL, Collective, sum_scalar
 from hcpf.core.layout import Shard, Values
+from hcpf.core.threads import single_blas_thread
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
 from hcpf.elements.conjugate import Conjugate, Part, Sharing, Theta
@@ -88,8 +89,8 @@ class ThetaPosterior:
         """Return the Kullback-Leibler divergence from the prior, summed over the rows."""
         theta, psi = conjugate.moments(self.chi, self.nu)
         inner = (self.chi - self.chi0) * theta - (self.nu - self.nu0) * psi
-        prior = conjugate.log_normaliser(np.array(self.chi0), np.array(self.nu0))
-        return float(np.sum(inner - conjugate.log_normaliser(self.chi, self.nu) + prior))
+        prior = conjugate.log_normalizer(np.array(self.chi0), np.array(self.nu0))
+        return float(np.sum(inner - conjugate.log_normalizer(self.chi, self.nu) + prior))
 
     def with_best_prior(
         self,
@@ -112,7 +113,7 @@ class ThetaPosterior:
         if not nu.size:
             return self
         some = np.linspace(0, nu.size - 1, min(nu.size, _MAX_PRIOR_ROWS)).astype(np.int64)
-        if not conjugate.exact:
+        if not conjugate.is_exact:
             # Laplace's normalizer does not tell where the center is: that of all the values.
             centered, center = True, float(chi.sum() / nu.sum())
             self = replace(self, chi0=center * self.nu0)
@@ -127,9 +128,10 @@ class ThetaPosterior:
         highest = min(_LOG_STRENGTH[1], float(start[0]) + _LOG_GROWTH)
         bounds = [(_LOG_STRENGTH[0], highest)]
         bounds += [(start[-1] - 5.0, start[-1] + 5.0)] * (not centered)
-        found: Any = optimize.minimize(
-            loss, start, method="L-BFGS-B", bounds=bounds, options={"eps": _DIFFERENCE}
-        )
+        with single_blas_thread():
+            found: Any = optimize.minimize(
+                loss, start, method="L-BFGS-B", bounds=bounds, options={"eps": _DIFFERENCE}
+            )
         prior = space.prior(np.asarray(found.x))
         now = _evidence(conjugate, self.chi0, self.nu0, chi, nu)
         if not _evidence(conjugate, *prior, chi, nu) > now:
@@ -141,8 +143,8 @@ def _evidence(
     conjugate: Conjugate, chi0: float, nu0: float, chi: FloatArray, nu: FloatArray
 ) -> float:
     with np.errstate(all="ignore"):
-        prior = conjugate.log_normaliser(np.array(chi0), np.array(nu0))
-        total = float(np.sum(conjugate.log_normaliser(chi0 + chi, nu0 + nu) - prior))
+        prior = conjugate.log_normalizer(np.array(chi0), np.array(nu0))
+        total = float(np.sum(conjugate.log_normalizer(chi0 + chi, nu0 + nu) - prior))
     return total if np.isfinite(total) else -1e300
 
 
@@ -168,7 +170,7 @@ class _PriorSpace:
 def _unbounded(
     conjugate: Conjugate, center: float, nu0: float
 ) -> tuple[Callable[[float], float], Callable[[float], float]]:
-    low, high = conjugate.lowest, conjugate.highest
+    low, high = conjugate.min_center, conjugate.max_center
     if np.isinf(low):
         unit = max(abs(center), nu0**-0.5)  # the normal's own spread: its center may be 0
         return (lambda c: c / unit), (lambda t: t * unit)

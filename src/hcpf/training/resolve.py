@@ -25,7 +25,7 @@ from hcpf.elements import (
 )
 from hcpf.errors import EstimationError, InputError, ParameterError
 from hcpf.training.held_out import TrainingSplit
-from hcpf.training.plan import FitPlan
+from hcpf.training.settings import FitPlan
 
 logger = logging.getLogger("hcpf")
 
@@ -233,8 +233,8 @@ def formula_tempering(plan: FitPlan, split: TrainingSplit) -> float:
     because held-out likelihood did so on the data sets of docs/benchmarks.md. Where rows have few
     entries or most pairs are observed, and for the paper's recipe, it is 1: the ordinary posterior.
     """
-    matrix, options = split.training, plan.options
-    if plan.priors == "paper" or plan.train_on == "observed" or options.solver == "entry":
+    matrix = split.training
+    if plan.priors == "paper" or plan.train_on == "observed" or plan.solver.name == "algorithm1":
         return 1.0
     if is_dense(matrix, split.excluded):
         return 1.0
