@@ -131,7 +131,7 @@ def test_two_candidates_in_a_folder(tmp_path):
         ("lastfm", {"artist": "id"}),
         ("wordpress_likes", {"item": "author"}),
         ("tencent", {"rejected": "yes"}),
-        ("retail", {"response": "pence"}),
+        ("retail", {"value": "pence"}),
     ],
 )
 def test_options_are_checked(reader, options, tmp_path):
