@@ -11,7 +11,7 @@ from typing import Any
 import common
 import sets
 from hcpf import HCPF, Interactions
-from hcpf.training.resolve import likeliest_element
+from hcpf.training.resolve import most_likely_element
 
 SETS = (
     "gowalla_binary", "ml1m", "yelp_250k", "online_retail_spend", "lastfm_artist_tags", "msweb",
@@ -25,7 +25,7 @@ COLUMNS = {
 
 def compare(name: str, data: Interactions, args: Any) -> dict[str, Any]:
     """One row: coordinate ascent, with momentum, and after minibatch passes."""
-    element = likeliest_element(data.values)
+    element = most_likely_element(data.values)
 
     def bounds(**settings: Any) -> dict[int, float]:
         model = HCPF(

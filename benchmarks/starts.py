@@ -13,7 +13,7 @@ import common
 import sets
 from hcpf import HCPF, Interactions
 from hcpf.evaluate import ranking, scores, split
-from hcpf.training.resolve import likeliest_element
+from hcpf.training.resolve import most_likely_element
 
 SETS = (
     "msweb", "steam_hours", "lastfm_artist_tags", "lastfm_user_tags", "echonest_43k", "ml100k",
@@ -26,7 +26,7 @@ MEASURES = {"L": ".3f", "AUC": ".4f", "NDCG@20": ".4f"}
 def compare(name: str, data: Interactions, args: Any) -> dict[str, Any]:
     """One row: each measure with each kind of start."""
     parts = split(data, random_state=args.seed)
-    element = likeliest_element(parts.train.values)
+    element = most_likely_element(parts.train.values)
     row: dict[str, Any] = {"data": name, "element": element.acronym}
     for init in STARTS:
         found: list[dict[str, float]] = []

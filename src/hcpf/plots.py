@@ -108,14 +108,14 @@ def calibration(found: Calibration | Mapping[str, Calibration], ax: "Axes | None
 def response_fit(
     model: Any, data: Split | None = None, *, random_state: Any = 0, axes: Any = None
 ) -> "list[Axes]":
-    """Draw observed responses against the predictive distribution: shares, quantiles, tail.
+    """Draw observed values against the predictive distribution: shares, quantiles, tail.
 
     Parameters
     ----------
     model
         A fitted model, or the path of a saved one.
     data
-        A split to whose training part the model was fitted: its held-out responses are shown.
+        A split to whose training part the model was fitted: its held-out values are shown.
         By default those that the model was fitted to.
     random_state
         Seed or generator of the replicates.

@@ -10,10 +10,10 @@ from hcpf.core.value_model import ValueModel
 from hcpf.elements import Gamma, Poisson
 from model.small import PRIORS, TRAINING, VARYING, name_of, quick, settings_of
 
-POOLED_HURDLES = [
-    pytest.param(one, marks=() if one.vary_by == "both" else pytest.mark.slow)
-    for one in HURDLES
-    if one.vary_by is not None
+POOLED = [
+    pytest.param(one, marks=() if one.vary_by in ("both", axis) else pytest.mark.slow)
+    for axis, models in (("item", VARYING), ("user", [one for one in HURDLES if one.vary_by]))
+    for one in models
 ]
 CONVERGING = ("gamma", "inverse_gaussian", "poisson", "presence")
 """Elements with every kind of table: shared by all values, on a grid, a row per value, none."""
@@ -55,7 +55,7 @@ def test_the_elbo_never_falls(value_model):
     fit_and_check(value_model, "excluded", True, max_iter=20)
 
 
-@pytest.mark.parametrize("value_model", VARYING + POOLED_HURDLES, ids=name_of)
+@pytest.mark.parametrize("value_model", POOLED, ids=name_of)
 def test_the_elbo_never_falls_with_partial_pooling(value_model):
     fit_and_check(value_model, "excluded", True, max_iter=8, tempering=1.5)
 

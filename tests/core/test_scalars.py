@@ -6,9 +6,8 @@ import pytest
 from numba.extending import intrinsic
 from scipy.special import digamma
 
-from hcpf.core.kernels.lanes import splat
+from hcpf.core.kernels.lanes import exponential, power_of_two, splat
 from hcpf.core.kernels.posterior import rescale_row
-from hcpf.core.kernels.powers import exponential, power_of_two
 from hcpf.core.kernels.scalars import fast_log2
 from hcpf.core.kernels.vector import LANES, padded
 

@@ -135,6 +135,6 @@ def test_bad_input_is_refused():
     with pytest.raises(InputError, match="not among those fitted"):
         model.rate(7, 0)
     with pytest.raises(InputError, match="by must be"):
-        model.recommend([0], by="response")
+        model.recommend([0], by="value")
     with pytest.raises(InputError, match="all are excluded"):
         Popularity().fit(np.eye(3), exclude=np.eye(3))

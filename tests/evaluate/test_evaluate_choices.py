@@ -179,7 +179,7 @@ def test_real_ratings(shared_data):
     path = shared_data / "ml100k" / "ml100k.parquet"
     if not path.exists():
         pytest.skip("ml100k is not there")
-    data = Interactions.read(path, user="user", item="item", response="value", progress=False)
+    data = Interactions.read(path, user="user", item="item", value="value", progress=False)
     parts = split(data, random_state=0)
     models = {
         "hcpf": HCPF(20, element="binomial", n_fits=1, random_state=0, progress=False),

@@ -27,7 +27,7 @@ IDS = {
     "rate of items": ("items", lambda m, v, _: m.rate(0, v)),
     "predict": ("users", lambda m, v, _: m.predict(v, 0)),
     "predict_proba": ("items", lambda m, v, _: m.predict_proba(0, v)),
-    "predict_expected": ("items", lambda m, v, _: m.predict_expected(0, v)),
+    "predict_expected_value": ("items", lambda m, v, _: m.predict_expected_value(0, v)),
     "predict_distribution": ("users", lambda m, v, _: m.predict_distribution(v, 0)),
     "predict_distribution, drawn": (
         "items",
@@ -139,7 +139,7 @@ def test_numbers_of_things(model, target, call, value):
     assert not target.exists()
 
 
-@pytest.mark.parametrize("value", ["prob", "", None, 3, ["expected"], b"expected"])
+@pytest.mark.parametrize("value", ["prob", "", None, 3, ["expected_value"], b"expected_value"])
 def test_criteria(model, target, value):
     for call in (model.recommend, lambda _, by: model.write_recommendations(target, by=by)):
         with pytest.raises(ParameterError, match="by must be one of consensus, probability, resp"):

@@ -153,7 +153,7 @@ def test_without_draws_it_is_the_compound_poisson_of_the_mean_rate(model):
     np.testing.assert_array_equal(plain.rate, model.rate([1, 2], [3, 4]))
     np.testing.assert_array_equal(plain.prob_observed, model.predict_proba([1, 2], [3, 4]))
     np.testing.assert_array_equal(plain.mean_observed, model.predict([1, 2], [3, 4]))
-    np.testing.assert_array_equal(plain.mean, model.predict_expected([1, 2], [3, 4]))
+    np.testing.assert_array_equal(plain.mean, model.predict_expected_value([1, 2], [3, 4]))
     assert model.predict_distribution(1, 3).shape == ()
     assert model.predict_distribution(1, 3, n_samples=np.int64(2)).shape == ()
 

@@ -37,7 +37,7 @@ def test_it_loads_and_predicts_the_same_numbers(name):
     assert (model.n_iter, model.tempering) == (expected["n_iter"], expected["tempering"])
     u, i = np.repeat(["u0", "u1", "u2"], 8), np.tile(ITEMS, 3)
     found = {method: getattr(model, method)(u, i) for method in ("rate", "predict")}
-    found["predict_expected"] = model.predict_expected(u, i)
+    found["predict_expected_value"] = model.predict_expected_value(u, i)
     found["element_mean"] = np.broadcast_to(model.element_at(u, i).mean, len(u))
     found["explained"] = model.explain("u0", "i1").rate
     assert model.recommend(["u0", "u1", "u2"], 2).item.tolist() == expected["recommended"]

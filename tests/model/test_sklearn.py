@@ -107,7 +107,7 @@ def test_a_worse_model_scores_less(counts):
 # -- before fit -----------------------------------------------------------------------------------
 
 NEEDS_FIT = {
-    "rate": (0, 0), "predict": (0, 0), "predict_proba": (0, 0), "predict_expected": (0, 0),
+    "rate": (0, 0), "predict": (0, 0), "predict_proba": (0, 0), "predict_expected_value": (0, 0),
     "predict_distribution": (0, 0), "recommend": (0,), "similar_items": (0,), "similar_users": (0,),
     "explain": (0, 0), "explain_components": (0, 0), "fold_in": ([[1.0]],),
     "fold_in_items": ([[1.0]],), "transform": ([[1.0]],), "transform_items": ([[1.0]],),

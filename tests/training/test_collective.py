@@ -236,5 +236,5 @@ def test_another_number_of_workers_is_refused(tmp_path):
 
 
 def test_algorithm_1_needs_a_single_worker():
-    with pytest.raises(ParameterError, match="Algorithm 1 .* one worker"):
+    with pytest.raises(ParameterError, match=r"Algorithm 1 .* one worker"):
         run_together(*prepare("gamma", solver="entry"), 2)

@@ -111,7 +111,7 @@ BAD = {
     "tau": [0.0, -1.0, np.nan, "1", np.inf],
     "xi": [0.5, 1.1, 0.0, np.nan, "x"],
     "stratified": [1, "no", None],
-    "n_truncation": [0, -1, 2.5, "all", True],
+    "max_count": [0, -1, 2.5, "all", True],
     "tempering": ["hot", 0, -1.0, True, None],
     "init": ["spectral", None, 1, ["noise"]],
     "warm_start": ["yes", None, 1],

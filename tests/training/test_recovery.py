@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from hcpf.training.recipes import likeliest_element
 from scipy import stats
 
 import hcpf
@@ -19,6 +18,7 @@ from hcpf.elements import (
     Poisson,
     ZeroTruncatedPoisson,
 )
+from hcpf.training.resolve import most_likely_element
 
 SHAPE = (200, 90)
 CHOICES = [
@@ -72,8 +72,10 @@ def test_rates_come_back(element):
     ("true", "wrong"),
     [
         (Gamma(3.0, 0.5), [InverseGaussian(), Normal()]),
-        (InverseGaussian(3.0, 1.5), [Gamma(), Normal()]),
-        (Logarithmic(0.9), [ZeroTruncatedPoisson(), Geometric()]),
+        pytest.param(InverseGaussian(3.0, 1.5), [Gamma(), Normal()], marks=pytest.mark.slow),
+        pytest.param(
+            Logarithmic(0.9), [ZeroTruncatedPoisson(), Geometric()], marks=pytest.mark.slow
+        ),
     ],
     ids=lambda e: type(e).__name__,
 )
@@ -87,7 +89,7 @@ def test_the_right_element_predicts_held_out_values_best(true, wrong):
 @pytest.mark.parametrize("element", CHOICES, ids=repr)
 def test_auto_takes_the_element_that_the_values_look_like(element):
     values = element.sample(np.ones(4_000), np.random.default_rng(0))
-    assert type(likeliest_element(values)) is type(element)
+    assert type(most_likely_element(values)) is type(element)
 
 
 def test_an_average_of_fits_is_no_worse_and_its_element_is_estimated_anew():

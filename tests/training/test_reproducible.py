@@ -7,8 +7,9 @@ import pytest
 
 import hcpf
 from hcpf import HCPF
+from hcpf.core import threads
 from hcpf.elements import Gamma, InverseGaussian, Logarithmic
-from hcpf.training import threads
+from hcpf.training import auto
 
 SOLVERS = ["cavi", "svi", "auto", "entry"]
 
@@ -47,12 +48,16 @@ def assert_same_bits(one, other):
     ]
 
 
+@pytest.fixture(scope="module")
+def serial(data):
+    """One fit by each solver on one thread."""
+    return {solver: fit(data, solver=solver, n_threads=1) for solver in SOLVERS}
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_threads_and_repetition_do_not_change_a_bit(data, solver, monkeypatch):
+def test_threads_and_repetition_do_not_change_a_bit(data, serial, solver, monkeypatch):
     monkeypatch.setattr(threads, "_WORTH_WAKING", 0.0)
-    one = fit(data, solver=solver, n_threads=1)
-    assert_same_bits(one, fit(data, solver=solver, n_threads=2))
-    assert_same_bits(one, fit(data, solver=solver, n_threads=1))
+    assert_same_bits(serial[solver], fit(data, solver=solver, n_threads=2))
 
 
 @pytest.mark.parametrize("element", [InverseGaussian(), "geometric"])
@@ -66,26 +71,32 @@ def test_other_elements_too(data, element, monkeypatch):
     assert_same_bits(one, fit(data, element=element, n_threads=2))
 
 
-def test_another_seed_gives_another_fit(data):
-    one, other = fit(data, random_state=1), fit(data, random_state=2)
+def test_another_seed_gives_another_fit(data, serial):
+    one, other = serial["auto"], fit(data, random_state=2)
     assert not np.array_equal(one.posterior_.users.mean_, other.posterior_.users.mean_)
     assert len({c.elbo for c in one.history_} & {c.elbo for c in other.history_}) == 0
 
 
-def test_the_first_fit_does_not_depend_on_how_many_follow(data):
-    one, two = fit(data, n_fits=1), fit(data, n_fits=2)
+def test_the_first_fit_does_not_depend_on_how_many_follow(data, serial):
+    one, two = fit(data, n_fits=1), serial["auto"]
     assert np.array_equal(one.posterior_.items.mean_, two.posterior_.items.mean_)
 
 
 def test_a_generator_is_advanced_and_an_equal_one_repeats(data):
-    rng, kind = np.random.default_rng(3), "auto"
-    first, second = (fit(data, element=kind, random_state=rng) for _ in range(2))
+    rng = np.random.default_rng(3)
+    first, second = (fit(data, random_state=rng) for _ in range(2))
     assert not np.array_equal(first.posterior_.users.mean_, second.posterior_.users.mean_)
-    assert_same_bits(first, fit(data, element=kind, random_state=np.random.default_rng(3)))
+    assert_same_bits(first, fit(data, random_state=np.random.default_rng(3)))
 
 
-def test_fits_and_predictions_side_by_side_equal_serial_ones(data):
-    serial = {solver: fit(data, solver=solver) for solver in SOLVERS}
+def test_the_choices_of_auto_repeat(monkeypatch):
+    monkeypatch.setattr(auto, "_ELEMENT_PASSES", 2)
+    data = hcpf.simulate(40, 25, density=0.3, element=Gamma(2.0, 0.5), random_state=5).interactions
+    one, other = (fit(data, element="auto", tempering="auto", max_iter=1) for _ in range(2))
+    assert_same_bits(one, other)
+
+
+def test_fits_and_predictions_side_by_side_equal_serial_ones(data, serial):
     users, items = np.arange(500)[:, None], np.arange(60)
     rate = serial["cavi"].rate(users, items)
     with ThreadPoolExecutor(4) as pool:

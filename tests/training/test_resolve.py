@@ -2,13 +2,18 @@
 
 import numpy as np
 import pytest
-from hcpf.training.recipes import OBSERVED_COUNT, choose_element, choose_priors, observed_count
 from scipy import sparse
 
 from hcpf import HCPF
 from hcpf.elements import Binomial, Gamma, Normal
 from hcpf.errors import SupportError
-from hcpf.training import recipes
+from hcpf.training import auto, resolve
+from hcpf.training.resolve import (
+    OBSERVED_COUNT,
+    choose_value_model,
+    observed_count,
+    resolve_priors,
+)
 
 RATINGS = np.tile([1.0, 2.0, 3.0, 4.0, 4.0, 4.0, 5.0, 5.0, 3.0, 5.0], 20)
 
@@ -16,7 +21,7 @@ RATINGS = np.tile([1.0, 2.0, 3.0, 4.0, 4.0, 4.0, 5.0, 5.0, 3.0, 5.0], 20)
 def test_a_normal_expects_as_many_elements_as_its_variance_needs():
     count = observed_count(Normal(), RATINGS, "auto")
     assert count == pytest.approx(2.0 * RATINGS.mean() ** 2 / RATINGS.var())
-    element = choose_element("normal", RATINGS, "observed")
+    element = choose_value_model("normal", RATINGS, train_on="observed").element
     # Of the variance of a sum of so many elements, the count's own share is half of the values'.
     assert count * float(element.mean) == pytest.approx(RATINGS.mean())
     assert count * float(element.mean) ** 2 == pytest.approx(0.5 * RATINGS.var())
@@ -31,17 +36,17 @@ def test_the_expected_count_has_limits(values, count):
 @pytest.mark.parametrize(("element", "priors"), [(Normal(), "paper"), (Gamma(), "auto")])
 def test_the_papers_count_is_kept_elsewhere(element, priors):
     assert observed_count(element, RATINGS, priors) == OBSERVED_COUNT
-    assert choose_element(Normal(), RATINGS, "observed", "paper").mean == pytest.approx(
-        RATINGS.mean() / OBSERVED_COUNT
-    )
+    paper = choose_value_model(Normal(), RATINGS, train_on="observed", priors="paper")
+    assert paper.element.mean == pytest.approx(RATINGS.mean() / OBSERVED_COUNT)
 
 
 def test_priors_of_observed_entries_match_the_expected_count():
     matrix = sparse.csr_array(RATINGS.reshape(20, 10))
-    element = choose_element("normal", matrix.data, "observed")
+    value_model = choose_value_model("normal", matrix.data, train_on="observed")
+    count = observed_count(value_model.element, RATINGS, "auto")
     for size in (5, 50, 500):
-        priors = choose_priors("auto", matrix, element, 0, size, "observed")
-        assert priors.expected(size) == pytest.approx(observed_count(element, RATINGS, "auto"))
+        priors = resolve_priors("auto", matrix, value_model, 0, size)
+        assert priors.expected(size) == pytest.approx(count)
         assert priors.user_shape == pytest.approx(max(0.3, 30.0 / size))
 
 
@@ -49,14 +54,14 @@ def test_an_estimate_from_some_values_is_near_that_from_all(monkeypatch):
     rng = np.random.default_rng(0)
     values = rng.binomial(10, 0.3, 20_000).astype(float)
     values[777] = 31.0  # the largest value, which the trials must reach, is not overlooked
-    monkeypatch.setattr(recipes, "_ENOUGH", 1000)
-    found = choose_element("binomial", values, "full")
+    monkeypatch.setattr(resolve, "_MAX_ESTIMATION_VALUES", 1000)
+    found = choose_value_model("binomial", values).element
     assert found.trials >= 31
     assert float(found.mean) == pytest.approx(values.mean(), rel=0.03)
     values[778] = 0.5
     for element in ("binomial", Binomial()):
         with pytest.raises(SupportError, match=r"0\.5"):
-            choose_element(element, values, "full")
+            choose_value_model(element, values)
 
 
 def test_ratings_are_predicted_better_than_by_what_is_usual():
@@ -67,8 +72,9 @@ def test_ratings_are_predicted_better_than_by_what_is_usual():
     ratings = np.clip(np.rint(ratings), 1.0, 5.0)
     kept, test = rng.random((300, 80)) < 0.5, rng.random((300, 80)) < 0.1
     train = sparse.csr_array(np.where(kept & ~test, ratings, 0.0))
-    model = HCPF(4, element=Normal(per="both"), train_on="observed", n_fits=1, random_state=0)
-    model.fit(train)
+    model = HCPF(
+        4, element="normal", vary_by="both", train_on="observed", n_fits=1, random_state=0
+    ).fit(train)
     u, i = np.nonzero(test)
     error = ratings[test] - model.predict(u, i)
     usual = ratings[test] - _usual(train)[u, i]
@@ -84,7 +90,9 @@ def _usual(train):
     return mean + item + user[:, None]
 
 
-def test_excluded_pairs_are_no_zeros_in_the_choice_of_an_element(caplog):
+def test_excluded_pairs_are_no_zeros_in_the_choice_of_an_element(caplog, monkeypatch):
+    monkeypatch.setattr(auto, "candidate_elements", lambda values: [Gamma.estimate(values)])
+    monkeypatch.setattr(auto, "_DENSE_PASSES", 6)
     rng = np.random.default_rng(2)
     observed, excluded = rng.random((60, 40)) < 0.9, rng.random((60, 40)) < 0.4
     values = np.where(observed & ~excluded, rng.gamma(2.0, 1.0, (60, 40)), 0.0)
@@ -95,9 +103,8 @@ def test_excluded_pairs_are_no_zeros_in_the_choice_of_an_element(caplog):
             HCPF(3, n_fits=1, max_iter=1, random_state=0).fit(
                 sparse.csr_array(values), exclude=exclude
             )
-        lines = [
-            line.split()[-1] for line in caplog.messages if line.startswith("auto: element=Gamma")
-        ]
-        scores.append(max(map(float, lines)))
+        lines = [line for line in caplog.messages if line.startswith("auto: gamma")]
+        assert len(lines) == 8  # compound and hurdle; shared, per user, per item and per both
+        scores.append(max(float(line.split()[-1]) for line in lines))
     # Of what is left 90% is observed; with the excluded pairs as zeros it would be about a half.
     assert scores[1] > scores[0] + 0.3

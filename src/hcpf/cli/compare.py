@@ -33,7 +33,7 @@ def compare(
     data: options.DataFiles,
     user: options.User = None,
     item: options.Item = None,
-    response: options.Response = None,
+    value: options.Value = None,
     duplicates: options.OnDuplicates = options.Duplicates.error,
     header: options.Header = None,
     delimiter: options.Delimiter = None,
@@ -78,14 +78,12 @@ def compare(
     from hcpf.evaluate import split
     from hcpf.evaluate.candidates import candidate_models
 
-    entries = Source(data, user, item, response, duplicates, header, delimiter).read()
+    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
     values = entries.values.astype(np.float64)
     integers = bool(np.all(values == np.floor(values)))
     settings: dict[str, Any] = {
         "max_iter": min(max_iter, _QUICK) if quick else max_iter,
         "random_state": seed,
-        "n_threads": threads,
-        "progress": False,
     }
     if quick:
         settings["n_fits"] = 1
@@ -97,7 +95,7 @@ def compare(
         values, only=only or (), vary_by=ways, n_components=components, **settings
     )
     parts = split(entries, test=test, validation=0.01, random_state=seed)
-    found, n_left = _run(models, quick and None in ways, parts, top, integers)
+    found, n_left = _run(models, quick and None in ways, parts, top, integers, threads)
     done = [row for row in found if not row.error]
     if not (done or n_left):
         raise InputError(f"no model could be fitted; the first: {found[0].error}")
@@ -117,7 +115,12 @@ def compare(
 
 
 def _run(
-    models: "list[CandidateModel]", in_rounds: bool, parts: "Split", top: int, integers: bool
+    models: "list[CandidateModel]",
+    in_rounds: bool,
+    parts: "Split",
+    top: int,
+    integers: bool,
+    threads: int | None,
 ) -> "tuple[list[ModelScores], int]":
     """Fit and score one after the other; returns the scores and how many Ctrl-C left out."""
     from hcpf.evaluate import fit_and_score
@@ -129,7 +132,7 @@ def _run(
         found.append(
             fit_and_score(
                 one.name, one.model, parts, top, about=one.about, early_stopping=True,
-                as_mass=integers, keep_errors=True,
+                as_mass=integers, keep_errors=True, n_threads=threads, progress=False,
             )
         )  # fmt: skip
 

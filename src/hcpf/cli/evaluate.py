@@ -32,7 +32,7 @@ def evaluate(
     data: options.DataFiles,
     user: options.User = None,
     item: options.Item = None,
-    response: options.Response = None,
+    value: options.Value = None,
     duplicates: options.OnDuplicates = options.Duplicates.error,
     header: options.Header = None,
     delimiter: options.Delimiter = None,
@@ -65,19 +65,17 @@ def evaluate(
     if output is not None:
         prepare_file(output, overwrite=overwrite)
     value_model = value_model_settings(element, vary_by, hurdle, train_on)
-    entries = Source(data, user, item, response, duplicates, header, delimiter).read()
+    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
     from hcpf.estimator import HCPF
     from hcpf.evaluate import evaluate_model, split
     from hcpf.model.inspect import describe_value_model
 
     parts = split(entries, test=test, validation=0.01, random_state=seed)
-    model = HCPF(
-        components, **value_model, n_fits=fits, max_iter=max_iter, random_state=seed,
+    model = HCPF(components, **value_model, n_fits=fits, max_iter=max_iter, random_state=seed)
+    found = evaluate_model(
+        model, parts, k=top, baselines=output is not None, early_stopping=True, random_state=seed,
         n_threads=threads,
     )  # fmt: skip
-    found = evaluate_model(
-        model, parts, k=top, baselines=output is not None, early_stopping=True, random_state=seed
-    )
     about = describe_value_model(model.value_model_)
     if output is not None:
         with replacing(output) as partial:

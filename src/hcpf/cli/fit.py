@@ -27,7 +27,7 @@ def fit(
     ],
     user: options.User = None,
     item: options.Item = None,
-    response: options.Response = None,
+    value: options.Value = None,
     duplicates: options.OnDuplicates = options.Duplicates.error,
     header: options.Header = None,
     delimiter: options.Delimiter = None,
@@ -51,7 +51,7 @@ def fit(
     """
     prepare_model(output, overwrite=overwrite)
     value_model = value_model_settings(element, vary_by, hurdle, train_on)
-    entries = Source(data, user, item, response, duplicates, header, delimiter).read()
+    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
     from hcpf.estimator import HCPF
     from hcpf.model.inspect import describe_fit
 
@@ -63,9 +63,7 @@ def fit(
         max_iter=max_iter,
         tol=tol,
         random_state=seed,
-        n_threads=threads,
-        checkpoint=checkpoint,
-    ).fit(entries)
+    ).fit(entries, n_threads=threads, checkpoint=checkpoint)
     seconds, existed, model = time.perf_counter() - began, output.exists(), estimator.model_
     model.save(output, overwrite=overwrite)
     n_bytes = note_written(output, replaced=existed)

@@ -48,8 +48,8 @@ class By(StrEnum):
 
     consensus = "consensus"
     probability = "probability"
-    response = "response"
-    expected = "expected"
+    value = "value"
+    expected_value = "expected_value"
 
 
 DataFiles = Annotated[
@@ -77,10 +77,10 @@ Item = Annotated[
     typer.Option("--item", help="Column of the items. Default: guessed.",
                  rich_help_panel=_COLUMNS),
 ]  # fmt: skip
-Response = Annotated[
+Value = Annotated[
     str | None,
     typer.Option(
-        "--response", rich_help_panel=_COLUMNS,
+        "--value", rich_help_panel=_COLUMNS,
         help="Column of the values; [b]none[/b] counts every row as 1. For retail: spend, quantity "
         "or invoices. Default: guessed.",
     ),

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20  # rows of output computed at once
 
 PROBABILITY = Field("probability", "Probability", percent)
-VALUE = Field("response", "Value if observed")
-EXPECTED = Field("expected", "Expected value")
+VALUE = Field("value", "Value if observed")
+EXPECTED = Field("expected_value", "Expected value")
 
 
 def recommend(
@@ -36,7 +36,7 @@ def recommend(
         typer.Option(
             "--by",
             help="Score to rank by: consensus of the fits, probability that the pair is observed, "
-            "response (value if observed) or expected (value).",
+            "value (value if observed) or expected_value.",
         ),
     ] = options.By.consensus,
     everyone: Annotated[

@@ -56,15 +56,15 @@ class ThetaPosterior:
 
     @classmethod
     def at_prior(cls, rows: int, chi0: float, nu0: float) -> "ThetaPosterior":
-        """Rows of which nothing is known yet."""
+        """Return rows without entries: their posterior is the prior."""
         return cls(np.full(rows, chi0), np.full(rows, nu0), chi0, nu0)
 
     def at(self, rows: Any) -> "ThetaPosterior":
-        """Some of the rows, chosen as NumPy would."""
+        """Return some of the rows, chosen as NumPy would."""
         return replace(self, chi=self.chi[rows], nu=self.nu[rows])
 
     def joined(self, more: "ThetaPosterior") -> "ThetaPosterior":
-        """These rows, and then more."""
+        """Return these rows followed by more."""
         return replace(
             self, chi=np.concatenate([self.chi, more.chi]), nu=np.concatenate([self.nu, more.nu])
         )
@@ -72,7 +72,7 @@ class ThetaPosterior:
     def observing(
         self, chi: FloatArray, nu: FloatArray, rows: slice = slice(None)
     ) -> "ThetaPosterior":
-        """The optimal posterior of some rows, whose entries add ``chi`` and ``nu``."""
+        """Return the optimal posterior, given what the entries of some rows add to chi and nu."""
         chi, nu = self.chi0 + chi, self.nu0 + nu
         if len(chi) == len(self.chi):
             return replace(self, chi=chi, nu=nu)
@@ -81,11 +81,11 @@ class ThetaPosterior:
         return mine
 
     def scaled(self, chi: float, nu: float) -> "ThetaPosterior":
-        """The same with chi and nu, those of the prior too, multiplied."""
+        """Return chi and nu, those of the prior as well, multiplied by factors."""
         return ThetaPosterior(chi * self.chi, nu * self.nu, chi * self.chi0, nu * self.nu0)
 
     def divergence(self, conjugate: Conjugate) -> float:
-        """Kullback-Leibler divergence of the posterior from the prior, summed over the rows."""
+        """Return the Kullback-Leibler divergence from the prior, summed over the rows."""
         theta, psi = conjugate.moments(self.chi, self.nu)
         inner = (self.chi - self.chi0) * theta - (self.nu - self.nu0) * psi
         prior = conjugate.log_normalizer(np.array(self.chi0), np.array(self.nu0))
@@ -396,13 +396,14 @@ def pair_shift(
     conjugate = element.conjugate
     if value_model.vary_by is None or value_model.hurdle or conjugate is None:
         return 0.0
-    sides = [g.at(rows) for g, rows in ((users, np.array([u])), (items, i)) if g is not None]
-    if len(sides) == 1:
-        psi = conjugate.moments(sides[0].chi, sides[0].nu)[1]
+    rows_of = ((users, np.array([u])), (items, i))
+    thetas = [theta.at(rows) for theta, rows in rows_of if theta is not None]
+    if len(thetas) == 1:
+        psi = conjugate.moments(thetas[0].chi, thetas[0].nu)[1]
     else:
         sharing = conjugate.sharing
         assert sharing is not None
-        user, item = (sharing.part(side.chi, side.nu) for side in sides)
+        user, item = (sharing.part(theta.chi, theta.nu) for theta in thetas)
         psi = user.psi + item.psi
         if user.cross is not None and item.cross is not None:
             psi = psi + sharing.sign * user.cross * item.cross

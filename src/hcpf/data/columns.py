@@ -188,7 +188,7 @@ class _ValueColumn:
                 first = int(np.argmin(finite))
                 raise InputError(
                     f"Column {self.name!r} has the value {plain(values[first])} in row "
-                    f"{self.n_rows + first + 1} (the first is 1); responses must be finite. Drop "
+                    f"{self.n_rows + first + 1} (the first is 1); values must be finite. Drop "
                     "such rows."
                 )
             self._batches.append(values)
@@ -209,7 +209,7 @@ class _ValueColumn:
             or types.is_decimal(arrow_type)
         ):
             raise InputError(
-                f"Column {self.name!r} holds {arrow_type}, but responses must be numbers."
+                f"Column {self.name!r} holds {arrow_type}, but values must be numbers."
             )
         return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 

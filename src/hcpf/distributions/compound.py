@@ -12,8 +12,8 @@ from hcpf.distributions.pair import (
 )
 from hcpf.distributions.series import sum_over_n
 from hcpf.elements.base import Element
-from hcpf.elements.sums import poisson_mixture
 from hcpf.elements.special import truncated_poisson_moments
+from hcpf.elements.sums import poisson_mixture
 
 
 class SumOfElements(ValueLaw):

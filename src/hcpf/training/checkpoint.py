@@ -86,19 +86,21 @@ class Checkpoint:
 
     def load(self) -> Saved | None:
         """Read the latest commit that is whole on every worker; None if there is none."""
-        commits = self._commits()
-        error = CheckpointError("")
+        commits, errors = self._commits(), list[CheckpointError]()
         for iteration in commits:
             found = None
             try:
                 found = self._read(self._file(iteration))
-            except CheckpointError as reason:
-                error = reason
-                logger.warning("%s", reason)
+            except CheckpointError as error:
+                errors.append(error)
             if not any_worker(self._comm, found is None):
+                for error in errors:
+                    logger.warning("Resuming from pass %d. %s", iteration, error)
                 return found
+        if errors:
+            raise errors[0]
         if commits:
-            raise error
+            raise CheckpointError(f"Another worker cannot read the checkpoint {self._folder}.")
         return None
 
     def _read(self, path: Path) -> Saved:

@@ -6,6 +6,8 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
+from hcpf.core.kernels.scalars import LOG2_E
+
 FLOAT, DOUBLE = ir.FloatType(), ir.DoubleType()
 INT32, INT64 = ir.IntType(32), ir.IntType(64)
 _FLAGS = ("contract", "nsz")  # a product and a sum may be one instruction
@@ -60,7 +62,7 @@ class Lanes:
         return self.where(self < bound, bound)
 
     def floor(self) -> "Lanes":
-        """The next whole number below."""
+        """Return the next integer below."""
         kind = self.value.type
         function = ir.FunctionType(kind, [kind])
         name = f"llvm.floor.v{kind.count}f32"
@@ -192,3 +194,36 @@ def store_some(lanes: Lanes, place: Any, mask: Lanes) -> None:
     masked = cgutils.get_or_insert_function(builder.module, function, name)
     pointer = builder.bitcast(place, ir.PointerType())
     builder.call(masked, [lanes.value, pointer, INT32(4), mask.value])
+
+
+# log 2 in two parts: products of a small integer with the first, which has few digits, are exact.
+_LOG_2_HIGH, _LOG_2_LOW = 0.693359375, -2.12194440e-4
+# Polynomial of 2^r, within 2e-9 of it for r from -1/2 to 1/2.
+_POWER_SERIES = (
+    1.0, 0.6931472056, 0.2402264661, 0.0555032900, 0.0096185195, 0.0013399860, 0.0001533758,
+)  # fmt: skip
+
+
+def exponential(x: Lanes) -> Lanes:
+    """Return e^x of float32 from -87 to 88: 2^n e^r with r within log(2)/2 of 0."""
+    n = (x * LOG2_E + 0.5).floor()
+    r = x - n * _LOG_2_HIGH - n * _LOG_2_LOW
+    return _scaled_power(n, r * LOG2_E)
+
+
+def power_of_two(x: Lanes) -> Lanes:
+    """Return 2^x of float32 from -126 to 127; outside, the result is arbitrary."""
+    n = (x + 0.5).floor()
+    return _scaled_power(n, x - n)
+
+
+def _scaled_power(n: Lanes, r: Lanes) -> Lanes:
+    """Return 2^(n + r) for integer n and r from -1/2 to 1/2.
+
+    The polynomial is split into parts that do not wait for each other, unlike Horner's scheme.
+    """
+    c0, c1, c2, c3, c4, c5, c6 = _POWER_SERIES
+    r2 = r * r
+    high = (r * c5 + c4) + r2 * c6
+    series = (r * c1 + c0) + r2 * ((r * c3 + c2) + r2 * high)
+    return series * ((n.to(INT32) + 127) << 23).bits_as(FLOAT)

@@ -12,6 +12,7 @@ from hcpf.core.kernels.lanes import (
     INT32,
     INT64,
     Lanes,
+    exponential,
     load,
     load_some,
     numbered,
@@ -19,7 +20,6 @@ from hcpf.core.kernels.lanes import (
     store,
     store_some,
 )
-from hcpf.core.kernels.powers import exponential
 from hcpf.core.kernels.vector import LANES, matrix
 
 _SHAPE_BELOW = 1e-30  # whose geometric mean is 0 in any case

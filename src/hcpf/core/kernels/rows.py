@@ -1,4 +1,4 @@
-"""The half-step: optimal posteriors of whole rows, the other side held fixed."""
+"""The half-step: optimal posteriors of whole rows, the other axis held fixed; and momentum."""
 
 import math
 
@@ -12,11 +12,13 @@ from hcpf.core.kernels.types import COUNT, CROSS_COUNT, CUT, MULTIPLIER, VALUE_S
 
 f4 = np.float32
 _SPAN = 32
-"""Rows done together: taking an array out of a tuple counts references, at the price of an entry.
-Few enough that float32 holds the sums of their means."""
-# Shapes whose exp(digamma) float32 holds; and such that, beside them, what underflows is far
-# below TINY_DOT.
+"""Rows done together. Taking an array out of a NamedTuple counts references, which costs as much as
+an entry, so it is done once per span; float32 still holds the sums of the means of so few rows."""
+# Shapes above _NO_UNDERFLOW have an exp(digamma) that float32 holds: exp(-1/0.0125) is 1e-35. In a
+# row with a shape above _DWARFS_UNDERFLOW, what underflows is far below TINY_DOT of the rest.
 _NO_UNDERFLOW, _DWARFS_UNDERFLOW = f4(0.0125), f4(0.2)
+# Of momentum: the least factor of g, what keeps a division finite, and a g that is not known.
+_MIN_FACTOR, _MIN_DIVISOR, _UNKNOWN_G = f4(0.2), f4(1e-30), f4(-1.0)
 
 
 @kernel()
@@ -101,7 +103,7 @@ def update_rows(
 ):
     """One half-step: the optimal posterior of each row of some blocks, the columns held fixed.
 
-    ``base`` is the part of the rates that all rows share (the column sums of the other side's
+    ``base`` is the part of the rates that all rows share (the column sums of the other axis'
     means, or 0); ``listed`` adds or takes away single pairs. Sums over rows come back per block,
     added to what is there.
     """
@@ -189,3 +191,27 @@ def apply_rows(
             for k in range(size):
                 column_sums[block, k] += column_sum[k]
                 column_sum[k] = f4(0.0)
+
+
+@kernel(fastmath=FAST | {"nnan"})
+def extrapolate(first, last, g, before, log_scale, share, most):
+    """Move log g on by a share of its last move; where it was is left in ``before``.
+
+    No number is multiplied with more than ``most``.
+
+    (g / before)^share is all but ((1 + share) g + (1 - share) before) / ((1 - share) g + (1 +
+    share) before). Rows that are scaled, now or before, stay where they are.
+    """
+    ahead, behind, most = f4(1.0 + share), f4(1.0 - share), f4(most)
+    for u in range(first, last):
+        if log_scale[u] != 0.0 or before[u, 0] == _UNKNOWN_G:
+            for k in range(before.shape[1]):
+                before[u, k] = g[u, k]
+            if log_scale[u] != 0.0:
+                before[u, 0] = _UNKNOWN_G
+        else:
+            for k in range(before.shape[1]):
+                new, old = g[u, k], before[u, k]
+                ratio = (ahead * new + behind * old) / max(behind * new + ahead * old, _MIN_DIVISOR)
+                before[u, k] = new
+                g[u, k] = new * min(max(ratio, _MIN_FACTOR), most)

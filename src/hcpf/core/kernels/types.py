@@ -5,21 +5,22 @@ from typing import NamedTuple
 import numpy as np
 
 KNOWN, ROWS, SHIFT, GRID, DIRECT = 0, 1, 2, 3, 4
-"""The modes of the tables step; see ``hcpf.core.count_tables``."""
+"""The modes of the count tables; see ``hcpf.core.count_tables``."""
 
 TINY_DOT = np.float32(1e-26)
-"""A scaled dot product below this may have lost what underflowed, and is redone in logarithms."""
-
+"""A scaled dot product below this is redone in logarithms: products of float32 below 1e-38 vanish,
+and K of them may be missing from it."""
 
 MULTIPLIER, CROSS, WEIGHT = 0, 1, 1
-"""Columns of ``Factors.row_terms``, the last one as float64: four columns of float32 in all."""
+"""Columns of ``Factors.row_terms``: float32 columns 0 and 1, and float64 column 1 of the same 16
+bytes, which are the float32 columns 2 and 3."""
 
 COUNT, CUT, CROSS_COUNT, VALUE_SUM = 0, 1, 2, 3
-"""Columns of ``Sums.counts``: sums of E[n], of entries whose series was cut short, of E[n] x_i (or
-x_i), and of y_ui weight_i."""
+"""Columns of ``Sums.counts``, per row: the sum of E[n]; the number of entries whose series was cut
+short; the sum of E[n] x_i (of x_i in a hurdle model); the sum of y_ui weight_i."""
 
 NEGLIGIBLE = -34.0
-"""Log of a term of a sum over n, relative to the largest, that no longer counts."""
+"""Log of a term of a sum over n, relative to the largest, below which it is dropped: 2e-15."""
 
 
 class Entries(NamedTuple):
@@ -33,7 +34,7 @@ class Entries(NamedTuple):
 
 
 class Factors(NamedTuple):
-    """One side's variational parameters, in the form the kernels use."""
+    """The variational parameters of the rows of one axis, in the form the kernels use."""
 
     a: np.ndarray  # shapes a^s_uk
     mean: np.ndarray  # E[s_uk] = a / b
@@ -44,7 +45,7 @@ class Factors(NamedTuple):
     count: np.ndarray  # sum of E[n] over the row's entries, from the last half-step
     cross_count: np.ndarray  # sum of E[n] x_i, or of x_i, over the row's entries
     value_sum: np.ndarray  # sum of y_ui weight_i over the row's entries, where there are values
-    row_terms: np.ndarray  # multiplier and x_u, float32, and weight: entries read them in no order
+    row_terms: np.ndarray  # multiplier, x_u and weight, side by side: see the design note
 
     @property
     def multiplier(self) -> np.ndarray:
@@ -58,7 +59,7 @@ class Factors(NamedTuple):
 
     @property
     def weight(self) -> np.ndarray:
-        """What a value counts with for theta of the other side."""
+        """What a value is multiplied with in the sums for theta of the other axis."""
         return self.row_terms.view(np.float64)[:, WEIGHT]
 
 
@@ -78,18 +79,18 @@ class TableArrays(NamedTuple):
     phi: np.ndarray  # GRID, DIRECT: phi(n) - phi(1) for n = 1, 2, ...
     places: np.ndarray  # GRID: log |g| of the table's rows; DIRECT: g of the distinct values
     sign: float  # GRID: sign of g
-    cross: float = 0.0  # factor of x_u x_i in the log rate; 0 where no element varies by both
+    cross: float = 0.0  # factor of x_u x_i in the log rate; 0 unless both axes are pooled
     is_hurdle: bool = False  # whether an entry adds x_i to its cross count, not E[n] x_i
 
 
 class Prior(NamedTuple):
-    """Constants of one side's update."""
+    """Constants of a half-step."""
 
     shape: float  # eta
     activity_a: float  # rho + K eta
     activity_rate: float  # rho / varrho
     step: float  # 1 for coordinate ascent, else the step of the natural gradient
-    scale: float  # how much of the data the entries stand for (1, or users / batch)
+    scale: float  # how many times the entries count: tempering, times users / batch in SVI
 
 
 class ListedPairs(NamedTuple):
@@ -104,6 +105,6 @@ class ListedPairs(NamedTuple):
 class Sums(NamedTuple):
     """What the entries of each row add up to."""
 
-    totals: np.ndarray  # sum of E[n] / dot times the other side's g, float64, as wide as that
+    totals: np.ndarray  # sum of E[n] / dot times the other axis' g, float64, as wide as that
     counts: np.ndarray  # columns COUNT, CUT, CROSS_COUNT and VALUE_SUM
     slow: np.ndarray  # whether some entry could not be summed so

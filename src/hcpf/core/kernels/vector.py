@@ -1,6 +1,6 @@
 """The innermost loops in vector instructions: four entries at a time, sixteen components each.
 
-Written for LLVM directly because its own vectoriser spends more on the odd components at the end
+Written for LLVM directly because its own vectorizer spends more on the odd components at the end
 of a row, and on summing across lanes, than on the rest, and takes vectors of half the width. Rows
 of g are stored padded with zeros to a multiple of ``LANES``, and begin on a cache line. LLVM splits
 or joins the vectors to suit the machine, so nothing here depends on its width.
@@ -24,16 +24,16 @@ from hcpf.core.kernels.lanes import (
     load_some,
     numbered,
     pack,
+    power_of_two,
     splat,
     store,
 )
-from hcpf.core.kernels.powers import power_of_two
 from hcpf.core.kernels.types import GRID, KNOWN, SHIFT, TINY_DOT, WEIGHT
 
 LANES = 16
-"""float32 values in a vector, and in a cache line."""
+"""float32 values in a vector, and in a cache line of 64 bytes."""
 
-_MOST_POWER = 115.0  # of two that a rate is multiplied with, either way
+_MAX_POWER = 115.0  # of two that a rate is multiplied with; float32 ends at 2^127
 _FIRST_CACHE, _SECOND_CACHE = 3, 2  # as LLVM's prefetch numbers them
 _QUAD = ir.VectorType(FLOAT, 4)
 _ROWS, FOUR = types.UniTuple(types.intp, 4), types.UniTuple(types.float32, 4)
@@ -253,7 +253,7 @@ def mean_four(
             with builder.if_then(builder.fcmp_unordered("!=", row_cross, FLOAT(0.0))):
                 # What float32 might not hold is infinite, so that the row is redone slowly.
                 t = cross * row_cross
-                holds = (t > -_MOST_POWER) & (t < _MOST_POWER)
+                holds = (t > -_MAX_POWER) & (t < _MAX_POWER)
                 builder.store((x * power_of_two(t)).where(holds, np.inf).value, rates)
             x = Lanes(builder, builder.load(rates))
             builder.store(_from_table(builder, *arguments[:5], table, x, y).value, mean)
@@ -307,7 +307,7 @@ def _sum_each(vectors: list[Lanes]) -> Lanes:
 
 
 def _unless_known(builder: Any, mode: Any) -> Any:
-    """What to do unless n follows from y, which is then the coordinate."""
+    """Return a context in which n does not follow from y (then it is the coordinate)."""
     return builder.if_then(builder.icmp_signed("!=", mode, mode.type(KNOWN)))
 
 
