@@ -141,13 +141,13 @@ def fitted():
     rng = np.random.default_rng(7)
     X = sparse.csr_matrix(rng.poisson(0.7, (30, 20)).astype(float))
     adata = cells(X, [f"c{k}" for k in range(30)], [f"g{k}" for k in range(20)])
-    model = HCPF(n_components=3, n_fits=1, max_iter=8, random_state=1, progress=False)
+    model = HCPF(n_components=3, n_fits=1, max_iter=8, random_state=1)
     return model.fit(adata), adata
 
 
 def test_fit_takes_anndata_by_its_names(fitted):
     model, adata = fitted
-    again = HCPF(n_components=3, n_fits=1, max_iter=8, random_state=1, progress=False)
+    again = HCPF(n_components=3, n_fits=1, max_iter=8, random_state=1)
     again.fit(Interactions.from_anndata(adata))
     assert np.array_equal(model.transform(adata), again.transform(adata))
 

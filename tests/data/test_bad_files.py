@@ -158,7 +158,7 @@ def test_the_row_is_counted_within_the_file(tmp_path, refuse):
 def test_files_with_ids_of_different_kinds(tmp_path):
     (tmp_path / "1.csv").write_bytes(csv_bytes(ROWS))
     (tmp_path / "2.parquet").write_bytes(parquet_bytes(pa.table({**GOOD, "who": [1, 2]})))
-    with pytest.raises(InputError, match=r"2\.parquet: .*'who' holds strings and then whole num"):
+    with pytest.raises(InputError, match=r"2\.parquet: .*'who' holds strings and then integers"):
         Interactions.read(f"{tmp_path}/*", **COLUMNS)
 
 
