@@ -100,7 +100,7 @@ def test_wrong_layers(layer):
 
 
 def test_no_matrix():
-    with pytest.raises(InputError, match="no X: name a layer"):
+    with pytest.raises(InputError, match="no X. Pass layer="):
         Interactions.from_anndata(cells(None))
 
 
@@ -166,5 +166,5 @@ def test_write_anndata_puts_each_factor_beside_its_name(fitted):
 
 def test_write_anndata_refuses_strange_names(fitted):
     model, _ = fitted
-    with pytest.raises(InputError, match="'cell b' was not among those fitted"):
+    with pytest.raises(InputError, match="unknown id 'cell b'"):
         model.write_anndata(cells(COUNTS))

@@ -95,7 +95,7 @@ class _Side:
     def _chandrupatla(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Shrink the bracket by inverse quadratic steps where these are safe, else by halves.
 
-        scipy's ``elementwise.find_root`` does the same, but needs scipy 1.15, and its final brackets
+        scipy's ``elementwise.find_root`` is similar, but needs scipy 1.15, and its final brackets
         were up to 2e-8 wide.
         """
         active = np.arange(low.size)
