@@ -60,7 +60,7 @@ BAD_IDS = {
     "ragged": ([[0, 1], [2]], "ids must be str, int or UUID"),
     "object": (object(), "ids must be str, int or UUID"),
     "too large": (2**70, "does not fit in 64 bits"),
-    "unsigned": (np.uint64(2**63 + 5), "9223372036854775813 was not among"),
+    "unsigned": (np.uint64(2**63 + 5), "unknown id 9223372036854775813"),
 }
 
 
