@@ -13,4 +13,4 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
     for block in re.findall(r"^```python\n(.*?)^```$", text, flags=re.M | re.S):
         exec(compile(block, str(PAGE), "exec"), names)
     assert capsys.readouterr().out.startswith("report.html ")
-    assert (tmp_path / "calibration.png").exists()
+    assert (tmp_path / "calibration.svg").exists()

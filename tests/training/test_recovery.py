@@ -72,9 +72,7 @@ def test_rates_come_back(element):
     ("true", "wrong"),
     [
         (Gamma(3.0, 0.5), [InverseGaussian(), Normal()]),
-        pytest.param(
-            InverseGaussian(3.0, 1.5), [Gamma(), Normal()], marks=pytest.mark.slow
-        ),
+        pytest.param(InverseGaussian(3.0, 1.5), [Gamma(), Normal()], marks=pytest.mark.slow),
         (Logarithmic(0.9), [ZeroTruncatedPoisson(), Geometric()]),
     ],
     ids=lambda e: type(e).__name__,

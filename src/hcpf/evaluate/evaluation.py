@@ -124,7 +124,7 @@ def evaluate_model(
     >>> parts = split(simulate(60, 40, density=0.2, random_state=0).interactions, random_state=0)
     >>> found = evaluate_model(HCPF(2, n_fits=1, max_iter=5, random_state=0), parts)
     >>> [row.name for row in found.models]
-    ['This model', 'Popularity', 'Factors, values apart']
+    ['This model', 'Popularity', 'Binary HPF']
     """
 
     def row(name: str, about: str, one: Any) -> ModelScores:
@@ -171,11 +171,11 @@ def _baselines(model: FittedModel, data: Split, seed: int) -> list[tuple[str, st
     shared = {name: value for name, value in settings.items() if name not in _OWN_SETTINGS} | own
     k = model.n_components
     separate = "Poisson factorization of which pairs are observed; values alike for all pairs"
-    models.append(("Factors, values apart", separate, BinaryHPF(k, element=element, **shared)))
+    models.append(("Binary HPF", separate, BinaryHPF(k, element=element, **shared)))
     values = np.concatenate([data.train.values, data.test.values], dtype=np.float64)
     if np.all(Degenerate.support.contains(values)) and not isinstance(model.element, Degenerate):
         plain = "Poisson factorization of the counts themselves"
-        models.append(("Plain Poisson (HPF)", plain, HPF(k, **shared)))
+        models.append(("HPF", plain, HPF(k, **shared)))
     return models
 
 
