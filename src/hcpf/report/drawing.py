@@ -101,7 +101,7 @@ class Drawing(ABC):
             '<g transform="translate({m} {m})">{}<g transform="translate(0 {})">{}</g></g>'
         ).format(Markup(_themes()), heading, top, body, m=margin)
         svg = self._element(whole, height + top + 2 * margin, WIDTH + 2 * margin)
-        return svg.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+        return str(svg).replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
 
     def _element(self, body: Markup, height: float, width: float = WIDTH) -> Markup:
         return Markup(
