@@ -202,8 +202,8 @@ def overlap(found: Components) -> HeatMap:
     """Draw how much components share their items."""
     size = min(len(found), _SHOWN)
     return HeatMap(
-        "How much do two components share their items?",
-        "The darker a square, the more the two components share.",
+        "How much do components overlap?",
+        "The darker a square, the more items the two components share.",
         [str(j + 1) for j in range(size)],
         found.overlap[:size, :size],
     )

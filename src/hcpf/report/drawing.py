@@ -43,7 +43,7 @@ WIDTH = 380
 _HEIGHT, _RIGHT, _TOP, _BOTTOM = 272, 16, 28, 44
 _CHARACTER = 6.6  # about the width of a character of the 12-unit font
 _LINE = 18  # height of a line of text
-_LINE_CHARACTERS = 62  # of the sentence under a heading
+_LINE_CHARACTERS = 58  # that fit into the width
 
 _PATH = Markup('<path class="{}" d="{}"/>')
 _TEXT = Markup('<text class="{}" x="{:.1f}" y="{:.1f}">{}</text>')
@@ -143,7 +143,7 @@ class Charts(tuple[Drawing, ...]):
             f'{base64.b64encode(chart.to_svg().encode("utf-8", "replace")).decode()}">'
             for chart in self
         )
-        return f'<div style="display:flex;flex-wrap:wrap;gap:1em">{images}</div>'
+        return f'<div style="display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start">{images}</div>'
 
 
 @cache

@@ -49,7 +49,7 @@ def percent(share: float) -> str:
         return f"{value:.0f}%"
     if abs(value) >= 9.95:
         return f"{value:.1f}%"
-    return f"{value:.2g}%" if abs(value) >= 1e-3 else f"{value:.1e}%"
+    return f"{value:#.2g}%" if abs(value) >= 1e-3 else f"{value:.1e}%"
 
 
 def tick(value: float) -> str:
@@ -60,8 +60,7 @@ def tick(value: float) -> str:
     >>> tick(0.25), tick(1500.0)
     ('0.25', '1,500')
     """
-    text = short(value)
-    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+    return _without_zeros(short(value))
 
 
 def tick_percent(share: float) -> str:
@@ -72,7 +71,12 @@ def tick_percent(share: float) -> str:
     >>> tick_percent(0.2), tick_percent(0.001)
     ('20%', '0.1%')
     """
-    return percent(share).replace(".0%", "%")
+    return _without_zeros(percent(share)[:-1]) + "%"
+
+
+def _without_zeros(text: str) -> str:
+    """Return a number without zeros at the end of its decimals."""
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def score_texts(scores: Sequence[Score | None], decimals: int | None = None) -> list[str]:
