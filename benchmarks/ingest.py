@@ -50,7 +50,7 @@ def read_file(args: argparse.Namespace) -> dict[str, Any]:
 
     began = perf_counter()
     data = Interactions.read(
-        args.file, user="customer", item="product", response="spend", duplicates="sum",
+        args.file, user="customer", item="product", value="spend", duplicates="sum",
         progress=False,
     )  # fmt: skip
     return {

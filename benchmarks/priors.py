@@ -16,7 +16,7 @@ import sets
 from hcpf import HCPF, Interactions, Priors
 from hcpf.core.priors import expected_count
 from hcpf.evaluate import ranking, scores, split
-from hcpf.training.resolve import likeliest_element
+from hcpf.training.resolve import most_likely_element
 
 DEFAULT = "0.3/1"
 SHAPES = ((0.1, 1.0), (0.3, 0.3), (0.3, 1.0), (0.3, 5.0), (1.0, 1.0), (1.0, 5.0))
@@ -36,7 +36,7 @@ def settings(density: float, components: int) -> dict[str, dict[str, Any]]:
 def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
     """Fit one data set with every setting."""
     parts = split(data, random_state=args.seed)
-    element = likeliest_element(parts.train.values)
+    element = most_likely_element(parts.train.values)
     rows: list[dict[str, Any]] = []
     for label, keywords in settings(parts.train.density, args.components).items():
         model = HCPF(

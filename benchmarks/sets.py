@@ -32,5 +32,5 @@ def each(args: Any) -> Iterator[tuple[str, Interactions]]:
         if args.least <= pq.read_metadata(path).num_rows <= args.most:
             yield (
                 path.stem,
-                Interactions.read(path, user="user", item="item", response="value", progress=False),
+                Interactions.read(path, user="user", item="item", value="value", progress=False),
             )

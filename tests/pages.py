@@ -1,9 +1,12 @@
 """The code on README.md and the pages of docs/, and how the tests run it."""
 
+import contextlib
 import importlib.util
+import io
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hcpf import Interactions, datasets
@@ -12,32 +15,67 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 _NEEDED = {"single-cell": ("anndata", "pandas"), "money": ("polars",), "quickstart": ("polars",)}
 _STEP = 20  # of the customers of the bundled data, one in so many is kept
+_TOLERANCE = 0.02  # relative, of the numbers that a page shows
+_BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.M | re.S)
+_NUMBER = re.compile(r"-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 
 
 def python_blocks(page):
-    return re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
+    return [code for code, _ in _BLOCK.findall(page.read_text())]
 
 
-def run(page):
-    """Run the blocks of a page one after another, as a reader would type them."""
+def commands(page):
+    """Return the hcpf command lines of a page, from blocks and from inline code, with arguments."""
+    text = page.read_text()
+    blocks = "".join(re.findall(r"^```sh\n(.*?)^```$", text, flags=re.M | re.S))
+    inline = re.findall(r"`(hcpf [a-z][^`]*)`", text)
+    lines = [line for line in blocks.splitlines() if line.startswith("hcpf ")] + inline
+    return [line.split(" | ")[0].split(" \\|")[0] for line in lines if "COMMAND" not in line]
+
+
+def run(page, *, compare_output=True):
+    """Run the blocks of a page one after another, and compare what they print with the page."""
     for package in _NEEDED.get(page.stem, ()):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
     namespace = {"__name__": "page"}
-    for number, block in enumerate(python_blocks(page)):
-        exec(compile(block, f"{page.name}, block {number}", "exec"), namespace)
+    for number, (code, shown) in enumerate(_BLOCK.findall(page.read_text())):
+        where, printed = f"{page.name}, block {number}", io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, where, "exec"), namespace)
+        assert bool(printed.getvalue()) == bool(shown), f"{where}: output and page differ"
+        if compare_output:
+            check_output(printed.getvalue(), shown, where)
 
 
-def with_fewer_customers(monkeypatch):
+def check_output(printed, shown, where):
+    """Texts must agree, and numbers up to what another processor may change."""
+    assert re.sub(r"\s+", " ", _NUMBER.sub("#", printed)) == re.sub(
+        r"\s+", " ", _NUMBER.sub("#", shown)
+    ), where
+    found, expected = (
+        np.array([float(text.replace(",", "")) for text in _NUMBER.findall(output)])
+        for output in (printed, shown)
+    )
+    np.testing.assert_allclose(found, expected, rtol=_TOLERANCE, atol=0.005, err_msg=where)
+
+
+def with_fewer_customers(page, monkeypatch):
     """Make the bundled data smaller: the code stays as it is, and fits take seconds."""
     whole = datasets.retail
+    named = [int(text) for text in re.findall(r"\b1[2-8]\d{3}\b", "".join(python_blocks(page)))]
 
     def retail(*arguments):
         data = whole(*arguments)
-        rows = slice(None, None, _STEP)
+        rows = np.isin(data.users, named)
+        rows[::_STEP] = True
         return Interactions.from_matrix(data.matrix[rows], users=data.users[rows], items=data.items)
 
     monkeypatch.setattr(datasets, "retail", retail)
+
+
+def shows_bundled_data(page):
+    return any("retail(" in block for block in python_blocks(page))
 
 
 def cases(pages):
@@ -45,7 +83,7 @@ def cases(pages):
     found = []
     for page in pages:
         found.append(pytest.param(page, False, id=page.stem))
-        if any("retail(" in block for block in python_blocks(page)):
+        if shows_bundled_data(page):
             slow = pytest.param(page, True, id=f"{page.stem} in full", marks=pytest.mark.slow)
             found.append(slow)
     return found

@@ -108,7 +108,7 @@ def log_density(element: Element, y: float, n: int) -> Any:
         return +textbook(mp.mpf(float(y)), mp.mpf(n), **exact_parameters(element))
 
 
-# -- Stirling numbers by whole numbers -------------------------------------------------------------
+# -- Stirling numbers by integers -------------------------------------------------------------
 
 
 @cache

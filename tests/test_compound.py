@@ -113,7 +113,7 @@ def test_long_arrays_are_summed_in_pieces(monkeypatch):
 
 
 def full_mass(element, rate, y):
-    """The masses of X+ at whole numbers from 0, a missing entry counted as 0."""
+    """The masses of X+ at integers from 0, a missing entry counted as 0."""
     observed = np.zeros(len(y))
     inside = element.support.contains(y)
     observed[inside] = np.exp(CompoundPoisson(rate, element).log_density(y[inside]))
@@ -159,7 +159,7 @@ def test_probability_of_zero(element):
 
 @each_element
 @pytest.mark.parametrize("rate", [1e-4, 0.5, 6.0])
-def test_moments_and_normalisation(element, rate):
+def test_moments_and_normalization(element, rate):
     compound = CompoundPoisson(rate, element)
     y, _, weights = mass(element, int(rate) + 9)
     density = weights * np.exp(compound.log_density(y))

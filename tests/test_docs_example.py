@@ -141,7 +141,7 @@ def test_parameters_given_stay_and_the_others_are_estimated(example):
 def test_bad_parameters_and_values_are_refused(example):
     with pytest.raises(ParameterError, match="probability"):
         example(1.0, 1.5)
-    with pytest.raises(SupportError, match="whole numbers"):
+    with pytest.raises(SupportError, match="integers"):
         example(1.0, 0.5).log_density([1, 0])
 
 

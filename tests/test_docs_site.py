@@ -1,25 +1,27 @@
-"""The documentation builds without a warning, and the code on its pages runs."""
+"""The documentation builds without a warning, and the examples on its pages work."""
 
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 import hcpf
 import pages
 from hcpf import datasets, elements, errors, evaluate
+from hcpf.cli.app import main
 from pages import DOCS, ROOT
 
-# The code on the others is run by the tests of what they describe.
-PAGES = [
-    DOCS / "index.md", DOCS / "quickstart.md", DOCS / "mathematics.md", DOCS / "faq.md",
-    DOCS / "inference.md", DOCS / "varying.md", DOCS / "elements.md",
-    *sorted((DOCS / "howto").glob("*.md")),
-]  # fmt: skip
+WITH_CODE = [
+    ROOT / "README.md",
+    *sorted(page for page in DOCS.rglob("*.md") if pages.python_blocks(page)),
+]
+WITH_COMMANDS = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("howto/*.md"))]
 
 
 def test_site_builds_strictly(tmp_path):
@@ -35,16 +37,16 @@ def test_site_builds_strictly(tmp_path):
     built_pages = {
         page.relative_to(tmp_path): page.read_text() for page in tmp_path.rglob("*.html")
     }
-    for page in PAGES:
+    for page in WITH_CODE[1:]:
         assert "<article" in built_pages[page.relative_to(DOCS).with_suffix(".html")]
-    # Once for all of these, since a build takes seconds.
+    # One test for all of these, since a build takes seconds.
     check_mathematics_needs_no_scripts(built_pages)
     check_reference_is_complete("".join(built_pages.values()))
 
 
-def check_mathematics_needs_no_scripts(pages):
-    assert pages[Path("mathematics.html")].count("<math") > 20
-    for name, text in pages.items():
+def check_mathematics_needs_no_scripts(built_pages):
+    assert built_pages[Path("mathematics.html")].count("<math") > 20
+    for name, text in built_pages.items():
         for raw in (":math:", ".. math::", 'class="arithmatex"'):
             assert raw not in text, (name, raw)
         assert not re.findall(r'<(?:script|link)[^>]*(?:src|href)="https?://', text), name
@@ -60,10 +62,22 @@ def check_reference_is_complete(shown):
             assert f'id="hcpf.errors.{name}"' in shown, name
 
 
-@pytest.mark.parametrize(("page", "in_full"), pages.cases([ROOT / "README.md", *PAGES]))
-def test_code_on_the_page_runs(page, in_full, capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("page", "in_full"), pages.cases(WITH_CODE))
+def test_code_on_the_page_runs(page, in_full, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if not in_full:
-        pages.with_fewer_customers(monkeypatch)
-    pages.run(page)
-    assert capsys.readouterr().out.strip()
+        pages.with_fewer_customers(page, monkeypatch)
+    pages.run(page, compare_output=in_full or not pages.shows_bundled_data(page))
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
+def test_commands_on_the_page_have_known_options(page):
+    for line in pages.commands(page):
+        command, words = get_command(main), shlex.split(line, comments=True)[1:]
+        while hasattr(command, "resolve_command"):
+            context = command.make_context("hcpf", words, resilient_parsing=True)
+            name, command, words = command.resolve_command(context, words)
+            assert command is not None, (line, name)
+        known = {name for option in command.params for name in option.opts + option.secondary_opts}
+        unknown = {word for word in words if re.match(r"--?[a-zA-Z]", word)} - known
+        assert not unknown, line

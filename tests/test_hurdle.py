@@ -149,7 +149,7 @@ def test_variance_includes_an_uncertain_mean():
     drawn = pairs.sample(200_000, rng=np.random.default_rng(5))
     assert_allclose(pairs.mean, drawn.mean(), rtol=0.01)
     assert_allclose(pairs.variance, drawn.var(), rtol=0.02)
-    total = element.variance + element.spread_of_mean
+    total = element.variance + element.variance_of_mean
     assert_allclose(pairs.observed.variance, total, rtol=1e-12)
 
 

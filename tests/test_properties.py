@@ -89,14 +89,14 @@ def test_sums_of_continuous_elements_add_up(element, n, m):
 
 
 @given(discrete, few)
-def test_masses_are_normalised(element, n):
+def test_masses_are_normalized(element, n):
     mean, spread = moments(element, n)
     assume(mean + 60 * spread < 5000)
     assert_allclose(masses(element, n, int(mean + 60 * spread) + 60).sum(), 1.0, rtol=1e-10)
 
 
 @given(discrete, rates)
-def test_compound_masses_are_normalised(element, rate):
+def test_compound_masses_are_normalized(element, rate):
     compound = CompoundPoisson(rate, element)
     top = compound.quantile(1 - 1e-12) + 1
     assume(top < 900)

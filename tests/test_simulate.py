@@ -197,7 +197,7 @@ def test_the_whole_process_equals_a_dense_draw():
         for k, f in enumerate((ours_of, theirs_of))
     )
     for a, b in zip(ours.T, theirs.T, strict=True):
-        # Many ties in whole numbers make the Kolmogorov-Smirnov test only more cautious.
+        # Many ties in integers make the Kolmogorov-Smirnov test only more cautious.
         assert stats.ks_2samp(a, b).pvalue > TINY
         assert stats.ttest_ind(a, b, equal_var=False).pvalue > TINY
 
@@ -293,7 +293,7 @@ def test_rate_broadcasts():
     assert result.rate([3, 4], 7) == pytest.approx(everything[[3, 4], 7])
     assert result.rate(3, 7).shape == ()
     for bad in (-1, 30, 1.5, "a"):
-        with pytest.raises(InputError, match="users must be whole numbers from 0 to 29"):
+        with pytest.raises(InputError, match="users must be integers from 0 to 29"):
             result.rate(bad, 0)
 
 

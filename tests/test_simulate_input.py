@@ -80,8 +80,8 @@ def test_unknown_name():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"n_users": 0}, ParameterError, "n_users must be a whole number"),
-        ({"n_items": -3}, ParameterError, "n_items must be a whole number"),
+        ({"n_users": 0}, ParameterError, "n_users must be an integer"),
+        ({"n_items": -3}, ParameterError, "n_items must be an integer"),
         ({"n_users": 2.5}, ParameterError, "n_users"),
         ({"n_users": True}, ParameterError, "n_users"),
         ({"n_items": "ten"}, ParameterError, "n_items"),

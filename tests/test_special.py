@@ -6,8 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from hcpf.elements import special
-from hcpf.elements.mixture import poisson_mixture
-from hcpf.elements.sampling import sum_of_draws, truncated_poisson
+from hcpf.elements.sums import poisson_mixture, sum_of_draws, truncated_poisson
 
 MANY = 700  # digits that hold 1 + 1e-300
 
@@ -158,7 +157,7 @@ def test_truncated_poisson_draws(rate, rng):
 
 
 def test_sums_of_draws_are_cut_into_pieces(monkeypatch):
-    monkeypatch.setattr("hcpf.elements.sampling._CHUNK", 10)
+    monkeypatch.setattr("hcpf.elements.sums._CHUNK_DRAWS", 10)
     n = np.array([[3.0, 25.0, 1.0], [9.0, 2.0, 11.0]])
     weights = np.arange(1.0, 7.0).reshape(2, 3)
     assert_allclose(sum_of_draws(n, weights, lambda parameter: parameter), n * weights)

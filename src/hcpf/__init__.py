@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from hcpf.estimator import HCPF
     from hcpf.model.fitted import FittedModel
     from hcpf.simulation import Simulation, simulate
+    from hcpf.training.settings import CAVI, SVI, Algorithm1, Checkpoints
 
 # What needs scikit-learn or compiled kernels is loaded when it is first asked for.
 _LAZY = {
+    **dict.fromkeys(("CAVI", "SVI", "Algorithm1", "Checkpoints"), "hcpf.training.settings"),
     "FittedModel": "hcpf.model.fitted",
     "HCPF": "hcpf.estimator",
     "Interactions": "hcpf.data.interactions",
@@ -55,7 +57,11 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "CAVI",
     "HCPF",
+    "SVI",
+    "Algorithm1",
+    "Checkpoints",
     "CompoundPoisson",
     "FittedModel",
     "Interactions",

@@ -17,7 +17,7 @@ def whole(name: str, value: Any, least: int = 1) -> int:
     except TypeError:
         number = least - 1
     if number < least or isinstance(value, bool):
-        raise ParameterError(f"{name} must be a whole number, {least} or more; got {value!r}.")
+        raise ParameterError(f"{name} must be an integer, {least} or more; got {value!r}.")
     return number
 
 

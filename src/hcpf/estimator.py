@@ -1,10 +1,11 @@
 """HCPF, the estimator: parameters, training and scikit-learn's contract around a FittedModel."""
 
-from collections.abc import Callable
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import wraps
+from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -20,19 +21,12 @@ from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.elements import Element, get
 from hcpf.errors import ModelError, NotFittedError, SupportError
-from hcpf.io import as_path
 from hcpf.model.alignment import as_interactions, over_both
 from hcpf.model.fitted import FittedModel
 from hcpf.model.fold_in import extend
 from hcpf.model.history import Check
 from hcpf.training.fit import fit_model
-from hcpf.training.options import FitOptions
-from hcpf.training.plan import FitPlan
-from hcpf.training.solvers.algorithm1 import EntryOptions
-from hcpf.training.solvers.svi import SviOptions
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from hcpf.training.settings import Checkpoints, FitPlan, Settings, Solver, solver_of
 
 
 class _NotFittedError(NotFittedError, SklearnNotFittedError):
@@ -62,147 +56,82 @@ def _delegated(
     return call
 
 
-class HCPF(TransformerMixin, BaseEstimator):
+class HCPF(Settings, TransformerMixin, BaseEstimator):
     """Hierarchical compound Poisson factorization.
 
     Parameters
     ----------
-    n_components
+    n_components : int, default 50
         The number of components, K.
-    element
-        The distribution of one element: an Element (parameters left out are estimated), a name,
+    element : str or Element, default "auto"
+        The distribution of one element: an Element (parameters not given are estimated), a name,
         the paper's acronym, or "auto", which compares elements, ``vary_by`` and ``hurdle`` on
         held-out pairs. "presence" uses only which pairs are observed, not their values.
-    vary_by
-        Estimate a mean per "user", per "item" or "both" (partial pooling); None is a shared mean.
+    vary_by : {"user", "item", "both"}, optional
+        Estimate a mean per user, per item or both (partial pooling); None is a shared mean.
         Requires ``element``.
-    hurdle
+    hurdle : bool, default False
         Whether a value is a single element instead of a sum of elements. Requires ``element``.
-    train_on
-        "full" (missing pairs are information) or "observed" (they are not).
-    n_fits, combine
-        The number of fits from different seeds, and whether their rates are averaged ("average")
-        or the one with the highest ELBO is kept ("best").
-    solver
-        "auto" (minibatches, then coordinate ascent), "cavi", "svi", or "entry" (the paper's
-        Algorithm 1).
-    priors
-        "auto", "paper" or Priors.
-    learn_element
+    learn_element : bool, default True
         Whether training re-estimates the element's parameters; False keeps the first estimates, or
         the parameters given.
-    max_iter
-        The maximum number of passes over the data per fit.
-    tol
-        Stop when the ELBO, or the validation likelihood, changes by less than this share per pass;
-        0 disables early stopping.
-    validation_fraction
-        The share of entries held out (with as many missing pairs) to decide when to stop.
-    check_every
-        The number of passes between two evaluations of the ELBO.
-    svi_passes, batches, local_sweeps, tau, xi
-        Constants of the stochastic solvers: minibatch passes of "auto", minibatches per pass,
-        updates of a batch's users before the items move, and the step (t + tau) ** -xi. None
-        is the solver's default (1 and 0.6 for "svi", 10,000 and 0.7 for "entry").
-    stratified
-        "entry" only: draw observed and missing pairs half and half (weighted), instead of
-        uniformly as the paper does.
-    n_truncation
-        The paper's N_tr, the largest n summed over; None sums all that count.
-    tempering
+    train_on : {"full", "observed"}
+        "full" (missing pairs are information) or "observed" (they are not).
+    n_fits : int, default 4
+        The number of fits from different seeds.
+    combine : {"average", "best"}
+        Whether the rates of the fits are averaged, or the fit with the highest ELBO is kept.
+    priors : "auto", "paper" or Priors
+        The priors of the factors and activities.
+    tempering : float or "auto"
         Power of the likelihood; 1 is the ordinary posterior, larger values give a cold posterior.
         "auto" is entries / max(users, items) / 8, between 1 and 4 (8 for several fits), or more
-        where the held-out likelihood of short fits is higher; 1 for "observed", for "entry", for
-        the paper's priors and where most pairs are observed.
-    init
+        where the held-out likelihood of short fits is higher; 1 for "observed", for Algorithm 1,
+        for the paper's priors and where most pairs are observed.
+    solver : str, CAVI, SVI or Algorithm1, default "auto"
+        "auto" (minibatches, then coordinate ascent with momentum), "cavi", "svi" or "algorithm1",
+        or an object with their constants, such as ``SVI(batches=100)``.
+    start : {"auto", "noise", "clusters"}
         The start of the fits: "noise", "clusters" of items that the same users have, or "auto":
-        clusters for every second fit, and noise for the others, for all fits where the tempering is
-        above 8 or most pairs are observed, and for "svi", "entry" and "observed".
-    warm_start
-        Whether a new fit begins from the current posterior, if the shapes agree.
-    n_threads
-        The number of threads; the result does not depend on it.
-    random_state
+        clusters for every second fit and noise for the others; noise for all fits where the
+        tempering is above 8 or most pairs are observed, and for "svi", "algorithm1" and "observed".
+    max_iter : int, default 300
+        The maximum number of passes over the data per fit.
+    tol : float, default 1e-4
+        Stop when the relative change per pass of the ELBO, or of the validation likelihood, falls
+        below this value; 0 disables early stopping.
+    random_state : int or Generator, optional
         Seed; the same seed gives the same bits.
-    progress
-        Whether to show a progress bar; None shows it in a terminal.
-    checkpoint, checkpoint_every, checkpoint_seconds
-        A folder to resume from, and how often it is written, in passes and in seconds.
 
     Attributes
     ----------
     model_ : FittedModel
         The result of training, which answers everything else and needs no trainer.
+
+    Examples
+    --------
+    >>> from hcpf import HCPF, datasets
+    >>> model = HCPF(n_components=10, element="gamma", n_fits=1, max_iter=20, random_state=0)
+    >>> for best in model.fit(datasets.retail()).recommend(12347, n=2):
+    ...     print(best.user, best.item)
+    12347 22423
+    12347 85099B
     """
 
     model_: FittedModel
 
-    def __init__(
+    def fit(
         self,
-        n_components: int = 50,
+        X: Any,
+        y: None = None,
         *,
-        element: str | Element = "auto",
-        vary_by: Literal["user", "item", "both"] | None = None,
-        hurdle: bool = False,
-        train_on: Literal["full", "observed"] = "full",
-        n_fits: int = 4,
-        combine: Literal["average", "best"] = "average",
-        solver: Literal["auto", "cavi", "svi", "entry"] = "auto",
-        priors: Literal["auto", "paper"] | Priors = "auto",
-        learn_element: bool = True,
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        validation_fraction: float = 0.0,
-        check_every: int = 5,
-        svi_passes: int = 2,
-        batches: int = 40,
-        local_sweeps: int = 4,
-        tau: float | None = None,
-        xi: float | None = None,
-        stratified: bool = True,
-        n_truncation: int | None = None,
-        tempering: float | Literal["auto"] = "auto",
-        init: Literal["auto", "noise", "clusters"] = "auto",
+        validation: Any = None,
+        exclude: Any = None,
         warm_start: bool = False,
         n_threads: int | None = None,
-        random_state: int | np.random.Generator | None = None,
         progress: bool | None = None,
-        checkpoint: str | Path | None = None,
-        checkpoint_every: int = 10,
-        checkpoint_seconds: float = 300.0,
-    ) -> None:
-        self.n_components = n_components
-        self.element = element
-        self.vary_by = vary_by
-        self.hurdle = hurdle
-        self.train_on = train_on
-        self.n_fits = n_fits
-        self.combine = combine
-        self.solver = solver
-        self.priors = priors
-        self.learn_element = learn_element
-        self.max_iter = max_iter
-        self.tol = tol
-        self.validation_fraction = validation_fraction
-        self.check_every = check_every
-        self.svi_passes = svi_passes
-        self.batches = batches
-        self.local_sweeps = local_sweeps
-        self.tau = tau
-        self.xi = xi
-        self.stratified = stratified
-        self.n_truncation = n_truncation
-        self.tempering = tempering
-        self.init = init
-        self.warm_start = warm_start
-        self.n_threads = n_threads
-        self.random_state = random_state
-        self.progress = progress
-        self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
-        self.checkpoint_seconds = checkpoint_seconds
-
-    def fit(self, X: Any, y: None = None, *, validation: Any = None, exclude: Any = None) -> Self:
+        checkpoint: str | Path | Checkpoints | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -212,26 +141,44 @@ class HCPF(TransformerMixin, BaseEstimator):
             in a dense one the entries other than 0 are.
         y
             Ignored.
-        validation : Interactions or matrix, optional
-            Entries held out to decide when to stop; as many missing pairs are drawn with them.
+        validation : Interactions, matrix or float, optional
+            Entries held out to decide when to stop, or the share of entries to hold out; as many
+            missing pairs are drawn with them.
         exclude : Interactions or matrix, optional
             Pairs, observed or missing, that take no part: its stored entries mark them. They stay
             excluded in ``partial_fit``.
+        warm_start : bool, default False
+            Whether to begin from the current posterior, if the shapes agree.
+        n_threads : int, optional
+            The number of threads, by default all cores; the result does not depend on it.
+        progress : bool, optional
+            Whether to show a progress bar; by default only in a terminal.
+        checkpoint : path or Checkpoints, optional
+            A folder for checkpoints. The same fit with the same folder resumes where it stopped.
         """
-        start = (
-            self.model_
-            if flag("warm_start", self.warm_start) and self.__sklearn_is_fitted__()
-            else None
-        )
+        start = self.model_ if flag("warm_start", warm_start) and self._is_fitted else None
         data = as_interactions(X)
         users, items = IdIndex("users", data.users), IdIndex("items", data.items)
-        if validation is not None:
+        run: dict[str, Any] = {
+            "n_threads": n_threads, "progress": progress, "checkpoint": checkpoint
+        }  # fmt: skip
+        if isinstance(validation, str | Real):
+            run["validation_fraction"], validation = validation, None
+        elif validation is not None:
             validation = over_both("validation", validation, users, items)
         if exclude is not None:
             exclude = over_both("exclude", exclude, users, items)
-        return self._train(data, validation, exclude, start)
+        return self._train(data, validation, exclude, start, run)
 
-    def partial_fit(self, X: Any, y: None = None, *, duplicates: Duplicates = "error") -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        duplicates: Duplicates = "error",
+        n_threads: int | None = None,
+        progress: bool | None = None,
+    ) -> Self:
         """Continue training with more data, new users and items included.
 
         The entries are added to those fitted before and training continues from the current
@@ -246,21 +193,33 @@ class HCPF(TransformerMixin, BaseEstimator):
             Ignored.
         duplicates : {"error", "sum", "mean", "last"}
             How to combine the values of a pair that was observed before.
+        n_threads, progress
+            As in ``fit``.
         """
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X)
+        if not self._is_fitted:
+            return self.fit(X, n_threads=n_threads, progress=progress)
         start = extend(self.model_, X, duplicates)
         assert start.data is not None
-        return self._train(start.data, None, start.excluded, start)
+        run: dict[str, Any] = {"n_threads": n_threads, "progress": progress}
+        return self._train(start.data, None, start.excluded, start, run)
 
     def _train(
         self, data: Interactions, validation: Csr | None, exclude: Csr | None,
-        start: FittedModel | None,
+        start: FittedModel | None, run: dict[str, Any],
     ) -> Self:  # fmt: skip
+        plan = FitPlan(**self.get_params(deep=False), **run)
         self._check_support(data)
-        model = fit_model(data, self._plan(), validation=validation, exclude=exclude, start=start)
-        self.model_ = replace(model, settings=self.get_params(deep=False))
+        model = fit_model(data, plan, validation=validation, exclude=exclude, start=start)
+        self.model_ = replace(model, settings=self._settings)
         return self
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """The parameters as a model keeps them, which does not import the solvers."""
+        values = self.get_params(deep=False)
+        if isinstance(self.solver, Solver):
+            values["solver"] = self.solver.as_dict()
+        return values
 
     def _check_support(self, data: Interactions) -> None:
         """Raise an error that names the first pair whose value the given element cannot have."""
@@ -283,7 +242,9 @@ class HCPF(TransformerMixin, BaseEstimator):
         """Return an estimator that holds a fitted model, to continue its training."""
         try:
             estimator = cls(**model.settings)
-        except TypeError as error:
+            if isinstance(estimator.solver, Mapping):
+                estimator.solver = solver_of(estimator.solver)
+        except (TypeError, KeyError) as error:
             raise ModelError(f"The settings of the model are not those of HCPF: {error}.") from None
         estimator.model_ = model
         return estimator
@@ -299,6 +260,10 @@ class HCPF(TransformerMixin, BaseEstimator):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
+        return self._is_fitted
+
+    @property
+    def _is_fitted(self) -> bool:
         return "model_" in vars(self)
 
     # -- what training found ------------------------------------------------------------------
@@ -374,7 +339,7 @@ class HCPF(TransformerMixin, BaseEstimator):
     predict_distribution = _delegated(FittedModel.predict_distribution)
     predict_proba = _delegated(FittedModel.predict_proba)
     predict = _delegated(FittedModel.predict)
-    predict_expected = _delegated(FittedModel.predict_expected)
+    predict_expected_value = _delegated(FittedModel.predict_expected_value)
     element_at = _delegated(FittedModel.element_at)
     write_predictions = _delegated(FittedModel.write_predictions)
     recommend = _delegated(FittedModel.recommend)
@@ -391,27 +356,9 @@ class HCPF(TransformerMixin, BaseEstimator):
 
     def save(self, path: str | Path, *, overwrite: bool = False, include_data: bool = True) -> None:
         """Save the fitted model and the estimator's parameters; see ``FittedModel.save``."""
-        model = replace(_model_of(self), settings=self.get_params(deep=False))
+        model = replace(_model_of(self), settings=self._settings)
         model.save(path, overwrite=overwrite, include_data=include_data)
 
     def score(self, X: Any, y: None = None) -> float:
         """Return the mean log-likelihood of held-out entries of new users; see FittedModel."""
         return _model_of(self).score(X)
-
-    def _plan(self) -> FitPlan:
-        values = self.get_params(deep=False)
-        step = {name: values[name] for name in ("tau", "xi") if values[name] is not None}
-        options = FitOptions(
-            **_fields_of(FitOptions, values),
-            svi=SviOptions(**_fields_of(SviOptions, values) | step),
-            entry=EntryOptions(**_fields_of(EntryOptions, values) | step),
-        )
-        if self.checkpoint is not None:
-            values["checkpoint"] = as_path("checkpoint", self.checkpoint)
-        return FitPlan(**_fields_of(FitPlan, values), options=options)
-
-
-def _fields_of(kind: type["DataclassInstance"], values: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters that are fields of a dataclass, without the step, which may be None."""
-    names = (field.name for field in fields(kind))
-    return {name: values[name] for name in names if name in values and name not in ("tau", "xi")}

@@ -127,7 +127,7 @@ def model(folder, sales):
     """A saved model of ``sales``."""
     from hcpf import Interactions
 
-    data = Interactions.read(sales, user="customer", item="product", response="spend")
+    data = Interactions.read(sales, user="customer", item="product", value="spend")
     path = folder / "model"
-    HCPF(3, element="gamma", n_fits=1, max_iter=5, n_threads=1, random_state=0).fit(data).save(path)
+    HCPF(3, element="gamma", n_fits=1, max_iter=5, random_state=0).fit(data).save(path)
     return path

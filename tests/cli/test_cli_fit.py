@@ -16,7 +16,7 @@ def test_fit_saves_a_model_and_says_what_it_took(run, sales, tmp_path):
     output = tmp_path / "model"
     result = run(["fit", str(sales), "-o", str(output), *QUICK])
     assert result.exit_code == 0, result.output
-    assert "user = customer, item = product, response = spend" in result.stderr
+    assert "user = customer, item = product, value = spend" in result.stderr
     assert f"Wrote {output} (" in result.stderr
     assert result.stdout.startswith(f"Model {output}\n")
     assert "gamma (shape" in result.stdout
@@ -63,7 +63,7 @@ def test_file_without_a_header(run, sales, tmp_path):
     result = run(["fit", str(path), "-o", str(tmp_path / "model"), *QUICK])
     assert result.exit_code == 0, result.output
     assert "The first line contains data" in result.stderr
-    assert "user = f0, item = f1, response = f2" in result.stderr
+    assert "user = f0, item = f1, value = f2" in result.stderr
 
 
 def test_value_models(run_json, sales, tmp_path):
@@ -117,7 +117,7 @@ def test_duplicated_pairs(run_json, fails, sales, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-e", "gama"], "There is no element called 'gama'"),
+        (["-e", "gama"], "Unknown element 'gama'"),
         (
             ["-e", "gamma:1,2,3"],
             "--element gamma:1,2,3: gamma takes 2 parameters (shape, rate), got 3.",
@@ -141,7 +141,7 @@ def test_wrong_options(fails, sales, tmp_path, options, message):
         ("missing.csv", None, "there is no such file"),
         ("a.xlsx", "x", "the ending is none of"),
         ("empty.csv", "", "the file is empty"),
-        ("text.csv", "user,item,rating\nann,tea,high\n", "the response 'high' is not a number"),
+        ("text.csv", "user,item,rating\nann,tea,high\n", "the value 'high' is not a number"),
         ("bad.parquet", "no parquet", "cannot be read"),
         ("bad.arrow", "no arrow", "cannot be read"),
         ("one.csv", "user\nann\n", "pass --item COLUMN"),
@@ -193,9 +193,7 @@ def test_checkpoint_is_resumed(run_json, fails, sales, tmp_path):
 def test_columns_that_might_be_the_value_are_named(run, tmp_path):
     path = tmp_path / "sales.csv"
     path.write_text("who,what,note\na,x,nice\nb,y,bad\n")
-    assert (
-        "Not used: note. If one is the value: --response NAME." in run(["info", str(path)]).stderr
-    )
+    assert "Not used: note. If one is the value: --value NAME." in run(["info", str(path)]).stderr
 
 
 @pytest.mark.parametrize(
@@ -209,11 +207,11 @@ def test_files_without_rows_or_with_columns_of_one_name(fails, tmp_path, text, m
 
 
 def test_retail(run_json, fails, tmp_path):
-    quick = ["-K", 2, "--fits", 1, "--max-iter", 1, "-e", "geometric", "--response", "invoices"]
+    quick = ["-K", 2, "--fits", 1, "--max-iter", 1, "-e", "geometric", "--value", "invoices"]
     found = run_json("fit", "retail", "-o", tmp_path / "model", *quick)
     assert (found["users"], found["items"]) == (4334, 3659)
     out = tmp_path / "x"
-    assert "spend, quantity or invoices" in fails("fit", "retail", "-o", out, "--response", "x")
+    assert "spend, quantity or invoices" in fails("fit", "retail", "-o", out, "--value", "x")
     assert "Remove --user" in fails("fit", "retail", "-o", out, "--user", "customer")
     assert "cannot be combined with files" in fails("fit", "retail", "a.csv", "-o", out)
 

@@ -26,7 +26,7 @@ def test_recommend_into_a_pipe_is_tab_separated(run, model):
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize("by", ["probability", "response", "expected"])
+@pytest.mark.parametrize("by", ["probability", "value", "expected_value"])
 def test_recommend_by(run_json, model, by):
     found = run_json("recommend", model, "c3", "-n", 3, "--by", by)
     assert [row["rank"] for row in found] == [1, 2, 3]
@@ -71,11 +71,11 @@ def test_predict_a_pair(run_json, run, model):
     expected = loaded.predict_distribution(["c3", "c3"], ["p5", "p6"])
     assert [row["item"] for row in found] == ["p5", "p6"]
     assert [row["probability"] for row in found] == list(expected.prob_observed)
-    assert [row["response"] for row in found] == list(expected.mean_observed)
+    assert [row["value"] for row in found] == list(expected.mean_observed)
     low, high = expected.observed.interval(0.9)
     assert [(row["low"], row["high"]) for row in found] == list(zip(low, high, strict=True))
     text = run(["predict", str(model), "--user", "c3", "--item", "p5"]).stdout
-    assert float(rows(text)[0]["expected"]) == found[0]["expected"]
+    assert float(rows(text)[0]["expected_value"]) == found[0]["expected_value"]
 
 
 def test_predict_pairs_of_a_file_in_its_order(run, run_json, fails, model, tmp_path):
@@ -115,7 +115,7 @@ def test_simulate(run, run_json, fails, tmp_path):
     found = run_json("simulate", 30, 20, "-o", path, *options)
     assert (found["users"], found["items"]) == (30, 20)
     table = csv.read_csv(path)
-    assert table.column_names == ["user", "item", "response"]
+    assert table.column_names == ["user", "item", "value"]
     assert table.num_rows == found["observed"]
     assert "--overwrite" in fails("simulate", 30, 20, "-o", path)
     assert run_json("simulate", 30, 20, "-o", path, "--overwrite", *options) == found

@@ -89,13 +89,13 @@ def check_predictions(kind, rows):
     """Probabilities are probabilities, and values are those that the element can have."""
     numbers = {
         name: np.array([float(row[name]) for row in rows])
-        for name in ("probability", "response", "expected", "low", "high")
+        for name in ("probability", "value", "expected_value", "low", "high")
         if name in rows[0]
     }
-    probability, value = numbers["probability"], numbers["response"]
+    probability, value = numbers["probability"], numbers["value"]
     assert np.all((probability >= 0) & (probability <= 1))
     assert np.all((value >= kind.lowest) & (value <= kind.highest))
-    np.testing.assert_allclose(numbers["expected"], probability * value, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(numbers["expected_value"], probability * value, rtol=1e-6, atol=1e-9)
     if "low" not in numbers:
         return
     low, high = numbers["low"], numbers["high"]
@@ -124,7 +124,7 @@ def test_info(fitted, invoke):
     assert ("Typical value per" in text) == bool(kind.typical)
 
 
-@pytest.mark.parametrize("by", ["consensus", "response", "expected"])
+@pytest.mark.parametrize("by", ["consensus", "value", "expected_value"])
 def test_recommend(fitted, invoke, by):
     kind, path, data = fitted
     rows = json.loads(invoke("recommend", path, "c3", "c4", "-n", 3, "--by", by, "--json").stdout)
@@ -165,9 +165,9 @@ def test_predict(fitted, invoke, tmp_path):
     row = wanted[3]
     pair = ("--user", row["user"], "--item", row["item"])
     single = json.loads(invoke("predict", path, *pair, "--json").stdout)
-    for name in ("probability", "response", "expected", "low", "high"):
+    for name in ("probability", "value", "expected_value", "low", "high"):
         assert single[0][name] == pytest.approx(from_file[3][name], rel=1e-9)
-    for name in ("probability", "response", "expected"):
+    for name in ("probability", "value", "expected_value"):
         assert [r[name] for r in from_file] == pytest.approx([r[name] for r in wanted], rel=1e-6)
     for exact, interpolated in zip(from_file, wanted, strict=True):
         tolerance = 0.0 if kind.discrete else 0.02 * (exact["high"] - exact["low"])

@@ -59,7 +59,7 @@ class Model:
     values: np.ndarray
     observed: np.ndarray
     exposed: np.ndarray
-    n_truncation: int | None = None
+    max_count: int | None = None
     tempering: float = 1.0
     thetas: Thetas | None = None
 
@@ -165,7 +165,7 @@ def expected_counts(model, log_rate=None):
         of_pairs = dense_theta.of_pairs(model.element, model.thetas)
         theta = [np.broadcast_to(x, where.shape)[where] for x in of_pairs]
     mean[where], log_z[where] = sum_over_counts(
-        model.value_model, model.values[where], log_rate[where], model.n_truncation, theta
+        model.value_model, model.values[where], log_rate[where], model.max_count, theta
     )
     return mean, log_z
 
@@ -295,9 +295,7 @@ def algorithm_1(model, u, i, weight_u, weight_i, t_u, t_i, xi):
     n = 0.0
     if model.observed[u, i]:
         y = model.values[u, i]
-        n = sum_over_counts(model.value_model, np.array([y]), np.log([rate]), model.n_truncation)[
-            0
-        ][0]
+        n = sum_over_counts(model.value_model, np.array([y]), np.log([rate]), model.max_count)[0][0]
     users, items = model.users, model.items
     step = min(t_u**-xi, 1.0)
     b_r[u] = (1 - step) * b_r[u] + step * (users.activity_rate + np.sum(a_s[u] / b_s[u]))

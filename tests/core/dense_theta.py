@@ -93,8 +93,8 @@ def divergence(element, thetas):
     for side in (thetas.users, thetas.items):
         if side is not None:
             theta, psi = conjugate.moments(side.chi, side.nu)
-            own = conjugate.log_normaliser(side.chi, side.nu)
-            prior = conjugate.log_normaliser(np.array(side.chi0), np.array(side.nu0))
+            own = conjugate.log_normalizer(side.chi, side.nu)
+            prior = conjugate.log_normalizer(np.array(side.chi0), np.array(side.nu0))
             total += np.sum((side.chi - side.chi0) * theta - (side.nu - side.nu0) * psi)
             total += np.sum(prior - own)
     return float(total)

@@ -51,7 +51,7 @@ def each_table(elements):
     )
 
 
-def diagonal(element, y, log_rate, n_truncation=None, max_log2_rate=None):
+def diagonal(element, y, log_rate, max_count=None, max_log2_rate=None):
     """A shard in which user j has the value y_j at item j, with the geometric rate given.
 
     Returns it with E[n] and log Z of each entry, and the number of sums that were cut short.
@@ -60,7 +60,7 @@ def diagonal(element, y, log_rate, n_truncation=None, max_log2_rate=None):
     matrix = sparse.csr_array((y, (np.arange(size), np.arange(size))), shape=(size, size))
     data = ShardData.whole(matrix)
     order = UserOrder.of(data.numbers, size, None)
-    source = ShardSource(data, order, n_truncation=n_truncation)
+    source = ShardSource(data, order, max_count=max_count)
     shard = source.lay_out(ValueModel(element), max_log2_rate)
     # exp(E log) of Gamma(1, b) is exp(psi(1)) / b; each side takes half of the log rate.
     mean = np.exp(0.5 * log_rate - special.psi(1.0)).astype(np.float32)[:, None]
@@ -161,7 +161,7 @@ def test_values_of_80000(element, few_values):
 def test_truncation_is_a_truncated_sum(element, few_values, most):
     values = [v for v in values_of(element) if element.n_range(np.array(v * 1.0))[0] <= most]
     y, log_rate = grid(values, RATES)
-    shard, mean, sums, n_truncated = diagonal(element, y, log_rate, n_truncation=most)
+    shard, mean, sums, n_truncated = diagonal(element, y, log_rate, max_count=most)
     assert n_truncated == 0
     if shard.tables.arrays.mode != kernels.KNOWN:
         log_z = log_z_of_entries(element, shard, sums, y)
@@ -169,8 +169,8 @@ def test_truncation_is_a_truncated_sum(element, few_values, most):
 
 
 def test_truncation_below_the_least_count_is_an_error():
-    with pytest.raises(ParameterError, match="n_truncation=2"):
-        diagonal(Binomial(5, 0.5), np.array([1.0, 40.0]), np.zeros(2), n_truncation=2)
+    with pytest.raises(ParameterError, match="max_count=2"):
+        diagonal(Binomial(5, 0.5), np.array([1.0, 40.0]), np.zeros(2), max_count=2)
 
 
 @each_table([Gamma(150.0, 3.0), Normal(-30.0, 0.01), InverseGaussian(0.2, 9.0)])

@@ -64,7 +64,7 @@ def _draw_thetas(value_model, shape, rng):
 
 
 def _draw_theta(element, center, n_rows, rng, spread=0.3):
-    low, high = element.conjugate.lowest, element.conjugate.highest
+    low, high = element.conjugate.min_center, element.conjugate.max_center
     nu0 = 4.0 * element.kappa
     nu = nu0 + element.kappa * rng.gamma(3.0, 1.0, n_rows)
     moved = spread * rng.standard_normal(n_rows)
@@ -143,7 +143,7 @@ def as_production(model, permutation=None):
     data = ShardData.whole(as_matrix(model), excluded_matrix(model) if is_full else None)
     shard = shard_of(
         data, model.value_model, permutation,
-        n_truncation=model.n_truncation, tempering=model.tempering,
+        max_count=model.max_count, tempering=model.tempering,
     )  # fmt: skip
     size, rng = model.users.a.shape[1], np.random.default_rng(0)
     return shard, start_from_posterior(shard, as_posterior(model), model.priors, size, rng, LOCAL)

@@ -51,7 +51,7 @@ def test_an_unknown_id_without_entries_does_not_matter():
 
 
 def test_ids_of_another_kind():
-    with pytest.raises(InputError, match="are whole numbers, but these are strings"):
+    with pytest.raises(InputError, match="are integers, but these are strings"):
         align_items(DATA, index(1, 2))
 
 
@@ -104,5 +104,5 @@ def test_joined_ids_beyond_int64_keep_every_digit():
 
 
 def test_joined_ids_of_another_kind():
-    with pytest.raises(InputError, match="are strings, but these are whole numbers"):
+    with pytest.raises(InputError, match="are strings, but these are integers"):
         joined(DATA, Interactions.from_arrays([1], [2]), "error")

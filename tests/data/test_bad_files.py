@@ -109,9 +109,9 @@ def test_typed_text_that_is_not_utf8(refuse, write):
         ("who,what,paid\na,x,1\nb,y\n", "Expected 3 columns, got 2: b,y"),
         ("who,what,paid\na,x,1\nb,y,1,2\n", "Expected 3 columns, got 4: b,y,1,2"),
         ('who,what,paid\na,x,1\n"b,y,2\n', "cannot be read"),
-        ("who,what,paid\na,x,1\nb,y,much\n", "response 'much' is not a number"),
-        ('who,what,paid\na,x,"1,5"\n', "response '1,5' is not a number"),
-        ("who,what,paid\na,x,1\nb,y,true\n", "response 'true' is not a number"),
+        ("who,what,paid\na,x,1\nb,y,much\n", "value 'much' is not a number"),
+        ('who,what,paid\na,x,"1,5"\n', "value '1,5' is not a number"),
+        ("who,what,paid\na,x,1\nb,y,true\n", "value 'true' is not a number"),
         ("who,what,paid\na,x,1\nb,y,\n", "'paid' has no value in row 2"),
         ("who,what,paid\na,x,1\nb,y,NaN\n", "'paid' has no value in row 2"),
         ("who,what,paid\na,x,inf\n", "'paid' has the value inf in row 1"),
@@ -239,14 +239,14 @@ def test_gzip_of_something_else(refuse):
     [
         ({"user": "nobody"}, r"user='nobody': that column is not there.*'who', 'what', 'paid'"),
         ({"item": 3}, "item=3: there are 3 columns"),
-        ({"response": -1}, "response=-1: there are 3 columns"),
+        ({"value": -1}, "value=-1: there are 3 columns"),
         ({"item": "who"}, "must be different columns"),
-        ({"response": 0}, "must be different columns"),
+        ({"value": 0}, "must be different columns"),
         ({"user": True}, "user must be a column's name or its place, got True"),
         ({"user": None}, "user must be .* got None"),
         ({"item": 1.0}, "item must be .* got 1.0"),
-        ({"response": ["paid"]}, "response must be"),
-        ({"response": b"paid"}, "response must be"),
+        ({"value": ["paid"]}, "value must be"),
+        ({"value": b"paid"}, "value must be"),
     ],
 )
 def test_wrong_columns(refuse, columns, message):
@@ -254,13 +254,13 @@ def test_wrong_columns(refuse, columns, message):
         refuse(file_bytes(ROWS, ending), ending, message, **columns)
 
 
-@pytest.mark.parametrize("response", ["paid", 2, 3])
-def test_two_columns_of_one_name(refuse, response):
+@pytest.mark.parametrize("value", ["paid", 2, 3])
+def test_two_columns_of_one_name(refuse, value):
     content = pa.table([["a"], ["x"], [1.0], [2.0]], names=["who", "what", "paid", "paid"])
     message = "'paid' is there more than once"
-    refuse("who,what,paid,paid\na,x,1,2\n", ".csv", message, response=response)
-    refuse(parquet_bytes(content), ".parquet", message, response=response)
-    refuse(arrow_bytes(content), ".arrow", message, response=response)
+    refuse("who,what,paid,paid\na,x,1,2\n", ".csv", message, value=value)
+    refuse(parquet_bytes(content), ".parquet", message, value=value)
+    refuse(arrow_bytes(content), ".arrow", message, value=value)
 
 
 WRONG_ARGUMENTS = [

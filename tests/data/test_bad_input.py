@@ -94,7 +94,7 @@ BAD_VALUES = {
     "NaN": ([1.0, NAN], "no value in row 2|value nan in row 2"),
     "inf": ([INF, 1.0], "value inf in row 1"),
     "-inf": ([1.0, -INF], "value -inf in row 2"),
-    "text": (["1", "2"], "holds .*string, but responses must be numbers"),
+    "text": (["1", "2"], "holds .*string, but values must be numbers"),
     "dates": (np.array(["2020-01-01", "2020-01-02"], "datetime64[ms]"), "holds timestamp"),
     "spans": (np.array([1, 2], "timedelta64[ms]"), "holds duration"),
     "objects": ([object(), 1], "cannot be read"),
@@ -174,7 +174,7 @@ WRONG_COLUMNS = [
 
 @pytest.mark.parametrize(("column", "message"), WRONG_COLUMNS)
 def test_wrong_columns(column, message):
-    for role in ("user", "item", "response"):
+    for role in ("user", "item", "value"):
         for kind in ("pandas", "polars lazy"):
             with pytest.raises(InputError, match=rf"{role}.*{message}"):
                 Interactions.from_frame(FRAMES[kind](GOOD), **{**COLUMNS, role: column})
@@ -188,13 +188,13 @@ def test_no_column_of_ids():
 
 @pytest.mark.parametrize("columns", [("who", "who", "paid"), ("who", "what", "who"), (0, "who", 2)])
 def test_the_same_column_twice(columns):
-    user, item, response = columns
+    user, item, value = columns
     with pytest.raises(InputError, match="must be different columns"):
-        Interactions.from_frame(pa.table(GOOD), user=user, item=item, response=response)
+        Interactions.from_frame(pa.table(GOOD), user=user, item=item, value=value)
 
 
-@pytest.mark.parametrize("response", ["paid", 2])
-def test_two_columns_of_one_name(response):
+@pytest.mark.parametrize("value", ["paid", 2])
+def test_two_columns_of_one_name(value):
     names = ["who", "what", "paid", "paid"]
     frames = (
         pd.DataFrame([["a", "x", 1.0, 2.0]], columns=names),
@@ -202,7 +202,7 @@ def test_two_columns_of_one_name(response):
     )
     for frame in frames:
         with pytest.raises(InputError, match="'paid'"):
-            Interactions.from_frame(frame, user="who", item="what", response=response)
+            Interactions.from_frame(frame, user="who", item="what", value=value)
 
 
 def test_a_lazy_frame_of_a_file_that_is_not_there():

@@ -113,15 +113,15 @@ def test_values_of_every_kind(values, expected):
 
 @pytest.mark.parametrize("how", [("who", "what", "paid"), (0, 1, 2), (np.int64(0), "what", 2)])
 def test_columns_by_name_or_place(kind, how):
-    user, item, response = how
+    user, item, value = how
     frame = build(kind, ["c", "a", "b"])
-    data = Interactions.from_frame(frame, user=user, item=item, response=response)
+    data = Interactions.from_frame(frame, user=user, item=item, value=value)
     assert_holds(data, {("c", "x"): 1.0, ("a", "y"): 0.0, ("b", "x"): -2.5})
 
 
 def test_a_whole_number_is_a_place_even_where_it_is_a_name():
     frame = pd.DataFrame([["a", "b", 4.0]], columns=[2, 1, 0])
-    data = Interactions.from_frame(frame, user=0, item=1, response=2)
+    data = Interactions.from_frame(frame, user=0, item=1, value=2)
     assert by_pair(data) == {("a", "b"): 4.0}
 
 
@@ -136,7 +136,7 @@ def test_of_a_lazy_frame_only_the_columns_asked_for_are_computed():
     )
     assert Interactions.from_frame(frame, **COLUMNS).n_observed == 3
     with pytest.raises(InputError, match=r"cannot be read.*conversion.*f64"):
-        Interactions.from_frame(frame, user="who", item="what", response="broken")
+        Interactions.from_frame(frame, user="who", item="what", value="broken")
 
 
 # -- duplicates and zeros -------------------------------------------------------------------------

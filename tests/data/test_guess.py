@@ -42,15 +42,15 @@ def table(text):
 )  # fmt: skip
 def test_guesses(columns, expected):
     found = guess_columns(table(columns))
-    assert f"{found.user} {found.item} {found.response}" == expected
+    assert f"{found.user} {found.item} {found.value}" == expected
 
 
 def test_named_columns_are_kept_and_not_taken_twice():
     columns = table("user:text item:text rating:real hours:real")
     found = guess_columns(columns, "item", None, "hours")
-    assert (found.user, found.item, found.response) == ("item", "user", "hours")
-    assert guess_columns(columns, "0", "1", "3").response == "hours"
-    assert guess_columns(columns, None, None, "none").response is None
+    assert (found.user, found.item, found.value) == ("item", "user", "hours")
+    assert guess_columns(columns, "0", "1", "3").value == "hours"
+    assert guess_columns(columns, None, None, "none").value is None
     assert "every row counts as 1" in str(guess_columns(columns, None, None, "none"))
 
 
@@ -59,7 +59,7 @@ def test_named_columns_are_kept_and_not_taken_twice():
     [
         (("nobody", None, None), "user='nobody': there is no such column"),
         (("9", None, None), "user='9'"),
-        ((None, None, "nothing"), "response='nothing'"),
+        ((None, None, "nothing"), "value='nothing'"),
     ],
 )
 def test_unknown_columns_are_listed(given, message):
@@ -90,12 +90,12 @@ def test_headers_are_noticed(tmp_path, text, header, names):
 
 
 @pytest.mark.parametrize(
-    ("values", "response"),
+    ("values", "value"),
     [(["3.50", "n/a", "£4.20", "9.99"], "paid"), (["good", "bad", "3.5", "fair"], None)],
 )
-def test_numbers_with_a_few_that_are_none_are_a_value(tmp_path, values, response):
+def test_numbers_with_a_few_that_are_none_are_a_value(tmp_path, values, value):
     path = tmp_path / "sales.csv"
     rows = [f"c{j},p{j},{value}" for j, value in enumerate(values)]
-    path.write_text("\n".join(["who,what,note" if response is None else "who,what,paid", *rows]))
+    path.write_text("\n".join(["who,what,note" if value is None else "who,what,paid", *rows]))
     layout = detect_layout(path)
-    assert guess_columns(layout.columns).response == response
+    assert guess_columns(layout.columns).value == value

@@ -27,7 +27,7 @@ ROWS = [("bob", "tea", 3.0), ("ann", "milk", 0.0), ("bob", "milk", -1.5)]
 EXPECTED = {(user, item): value for user, item, value in ROWS}
 TEXT = [".csv", ".tsv", ".tab", ".txt", ".dat", ".CSV", *(f".csv{end}" for end in PACKINGS)]
 BINARY = [".parquet", ".pq", ".arrow", ".feather", ".ipc", ".arrows"]
-PLACES = {"user": 0, "item": 1, "response": 2}
+PLACES = {"user": 0, "item": 1, "value": 2}
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_every_ending(read, ending):
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".arrow"])
 def test_without_a_response_every_row_counts_one(read, ending):
-    data = read(file_bytes(ROWS, ending), ending, response=None)
+    data = read(file_bytes(ROWS, ending), ending, value=None)
     assert data.values.tolist() == [1.0, 1.0, 1.0]
 
 
@@ -162,7 +162,7 @@ def test_a_delimiter_that_is_given(read):
 def test_without_a_header_columns_go_by_place(read, mark):
     data = read(mark + csv_bytes(ROWS, header=None), header=False, **PLACES)
     assert_holds(data, EXPECTED)
-    assert_holds(read("9,ann,tea\n", header=False, user=1, item=2, response=0), {("ann", "tea"): 9})
+    assert_holds(read("9,ann,tea\n", header=False, user=1, item=2, value=0), {("ann", "tea"): 9})
 
 
 def test_blank_lines_and_a_missing_last_line_end(read):

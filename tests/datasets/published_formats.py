@@ -155,7 +155,7 @@ FORMATS = [
             (5250, "Half-Life 2, Episode One", 0.6)}),
     Format("steam", "steam-200k.csv", STEAM,
            {(151603712, "The Elder Scrolls V Skyrim", 1), (5250, "Half-Life 2, Episode One", 1)},
-           {"behaviour": "purchase"}, note="purchase"),
+           {"behavior": "purchase"}, note="purchase"),
     Format("donorschoose", "donations.csv", DONATIONS_2014, {("a1", "p1", 60)}),
     Format("donorschoose", "opendata_donations.csv",
            "_donationid,_projectid,_donor_acctid,donation_total\nd1,p1,a1,50.00\nd2,p2,a2,7\n",

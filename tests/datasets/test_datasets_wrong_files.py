@@ -127,11 +127,11 @@ def test_two_candidates_in_a_folder(tmp_path):
     ("reader", "options"),
     [
         ("bookcrossing", {"kind": "both"}),
-        ("steam", {"behaviour": "^play$"}),
+        ("steam", {"behavior": "^play$"}),
         ("lastfm", {"artist": "id"}),
         ("wordpress_likes", {"item": "author"}),
         ("tencent", {"rejected": "yes"}),
-        ("retail", {"response": "pence"}),
+        ("retail", {"value": "pence"}),
     ],
 )
 def test_options_are_checked(reader, options, tmp_path):

@@ -19,10 +19,11 @@ from hcpf.elements import (
     Poisson,
     ZeroTruncatedPoisson,
 )
-from hcpf.elements.by_mode import logarithmic_probability, truncated_poisson_rate
 from hcpf.elements.integrated import Integrated
+from hcpf.elements.logarithmic import probability_for_mean
+from hcpf.elements.zero_truncated_poisson import rate_for_mean
 
-# An element, and centres chi / nu: everyday ones first, then towards the ends of their ranges.
+# An element, and centers chi / nu: everyday ones first, then towards the ends of their ranges.
 CENTRES = {
     Normal(0.7, 2.0): (0.35, -40.0),
     Gamma(2.0, 0.05): (20.0, 1e-3),
@@ -35,15 +36,15 @@ CENTRES = {
 BY_MODE = (ZeroTruncatedPoisson(0.5), Logarithmic(0.6))
 STRENGTHS = (0.3, 4.0, 3e3)
 CASES = [
-    pytest.param(element, np.array(centre * nu), np.array(nu), id=f"{element.name}-{centre}-{nu:g}")
-    for element, centres in CENTRES.items()
-    for centre in centres
+    pytest.param(element, np.array(center * nu), np.array(nu), id=f"{element.name}-{center}-{nu:g}")
+    for element, centers in CENTRES.items()
+    for center in centers
     for nu in STRENGTHS
 ]
 every_case = pytest.mark.parametrize(("element", "chi", "nu"), CASES)
 FIRST = [
-    pytest.param(element, np.array(centres[0] * 4.0), np.array(4.0), id=element.name)
-    for element, centres in CENTRES.items()
+    pytest.param(element, np.array(centers[0] * 4.0), np.array(4.0), id=element.name)
+    for element, centers in CENTRES.items()
 ]
 every_first = pytest.mark.parametrize(("element", "chi", "nu"), FIRST)
 
@@ -98,13 +99,13 @@ def mean_of(element, theta):
 
 
 @every_case
-def test_moments_and_the_normaliser_are_integrals(element, chi, nu):
+def test_moments_and_the_normalizer_are_integrals(element, chi, nu):
     prior, conjugate = Prior(element, chi, nu), element.conjugate
     theta, psi = conjugate.moments(chi, nu)
     spread = np.sqrt(prior.expect(prior.theta**2) - prior.expect(prior.theta) ** 2)
     assert theta == pytest.approx(prior.expect(prior.theta), rel=1e-6, abs=1e-6 * spread)
     assert psi == pytest.approx(prior.expect(prior.psi), rel=1e-6, abs=1e-7)
-    assert conjugate.log_normaliser(chi, nu) == pytest.approx(prior.log_total, rel=1e-7, abs=1e-6)
+    assert conjugate.log_normalizer(chi, nu) == pytest.approx(prior.log_total, rel=1e-7, abs=1e-6)
 
 
 @every_case
@@ -130,7 +131,7 @@ def test_bend_is_half_the_curvature_of_the_variance(element):
     mean, step = CENTRES[element][0], 1e-3
     unit = element.with_mean(element.kappa * np.array([mean - step, mean, mean + step]))
     low, here, high = np.broadcast_to(unit.variance / unit.kappa, 3)
-    found = element.conjugate.bend(np.array(mean))
+    found = element.conjugate.variance_curvature(np.array(mean))
     assert found == pytest.approx((low - 2 * here + high) / (2 * step**2), rel=1e-3, abs=1e-4)
 
 
@@ -141,7 +142,7 @@ def test_bend_is_half_the_curvature_of_the_variance(element):
 )
 def test_quantiles_of_the_mean_have_their_level(element, chi, nu):
     prior = Prior(element, chi, nu)
-    low, high = element.conjugate.lowest, element.conjugate.highest
+    low, high = element.conjugate.min_center, element.conjugate.max_center
     for level in (1e-3, 0.2, 0.5, 0.97):
         found = element.conjugate.quantile_of_mean(level, chi, nu)
         below = prior.expect(prior.mean <= found * (1.0 + 1e-9))
@@ -156,7 +157,7 @@ def test_draws_of_the_mean_are_from_the_prior(element, chi, nu):
     prior = Prior(element, chi, nu)
     drawn = element.conjugate.sample_mean(np.full(4000, chi), np.full(4000, nu), rng)
     assert np.all(np.isfinite(drawn))
-    low, high = element.conjugate.lowest, element.conjugate.highest
+    low, high = element.conjugate.min_center, element.conjugate.max_center
     order = np.argsort(prior.mean)
     cumulative = np.cumsum(prior.weight[order])
     for level in np.linspace(0.05, 0.95, 19):
@@ -249,9 +250,9 @@ def test_draws_agree_with_the_cdf(element, chi, nu):
 )
 def test_the_sum_over_n_finds_its_mode(element, strength, rate, size):
     # With theta integrated out the terms need not be log-concave.
-    centre = CENTRES[element][0]
-    found = Integrated(centre * strength, strength, base=element)
-    y = size * abs(float(element.with_mean(element.kappa * centre).mean))
+    center = CENTRES[element][0]
+    found = Integrated(center * strength, strength, base=element)
+    y = size * abs(float(element.with_mean(element.kappa * center).mean))
     y = np.array([max(np.round(y), element.support.lowest) if element.support.discrete else y])
     n = np.arange(1.0, 400.0)
     with np.errstate(all="ignore"):
@@ -292,12 +293,12 @@ def test_a_pair_s_pooled_theta_has_the_mean_and_spread_of_the_two(element, nu):
 
 
 @pytest.mark.parametrize("element", BY_MODE, ids=lambda e: e.name)
-@pytest.mark.parametrize("centre", [1.02, 1.6, 30.0])
-def test_the_mode_is_where_the_mean_is_the_centre(element, centre):
+@pytest.mark.parametrize("center", [1.02, 1.6, 30.0])
+def test_the_mode_is_where_the_mean_is_the_centre(element, center):
     nu = np.array(50.0)
-    theta, psi = element.conjugate.moments(centre * nu, nu)
-    at = element.with_mean(centre)
-    assert float(at.mean) == pytest.approx(centre, rel=1e-9)
+    theta, psi = element.conjugate.moments(center * nu, nu)
+    at = element.with_mean(center)
+    assert float(at.mean) == pytest.approx(center, rel=1e-9)
     assert theta == pytest.approx(float(at.theta), rel=1e-6, abs=1e-9)
     assert psi == pytest.approx(float(element.log_partition(at.theta)), rel=1e-6, abs=1e-9)
     mean_at = element.conjugate.mean_at
@@ -308,14 +309,14 @@ def test_the_mode_is_where_the_mean_is_the_centre(element, centre):
 @given(excess=st.floats(1e-8, 1e6))
 def test_rates_and_probabilities_give_their_means_back(excess):
     mean = 1.0 + excess
-    rate = float(truncated_poisson_rate(np.array(mean)))
+    rate = float(rate_for_mean(np.array(mean)))
     assert rate / -np.expm1(-rate) - 1.0 == pytest.approx(excess, rel=1e-6, abs=1e-9)
-    p = float(logarithmic_probability(np.array(mean)))
+    p = float(probability_for_mean(np.array(mean)))
     assert -p / ((1 - p) * np.log1p(-p)) == pytest.approx(mean, rel=1e-6)
 
 
 def test_means_at_and_below_the_lowest_give_the_smallest_parameter():
-    np.testing.assert_allclose(truncated_poisson_rate(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
-    np.testing.assert_allclose(logarithmic_probability(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
-    for inverse in (truncated_poisson_rate, logarithmic_probability):
+    np.testing.assert_allclose(rate_for_mean(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
+    np.testing.assert_allclose(probability_for_mean(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
+    for inverse in (rate_for_mean, probability_for_mean):
         assert np.isnan(inverse(np.array([np.nan, 2.0]))).tolist() == [True, False]

@@ -38,7 +38,7 @@ def test_mean_and_variance_are_derivatives_of_the_log_partition(element):
 
 
 @pytest.mark.parametrize("n", [1, 3, 20])
-def test_normalised_with_the_stated_moments(element, n):
+def test_normalized_with_the_stated_moments(element, n):
     y, density, weights = mass(element, n)
     mean, spread = moments(element, n)
     assert_allclose(np.sum(weights * density), 1.0, rtol=1e-10)

@@ -176,7 +176,7 @@ def test_estimate_with_a_parameter_given(element, kind, rng):
     [None, 0.3, *(pytest.param(p, marks=pytest.mark.slow) for p in (0.001, 0.99))],
 )
 def test_best_number_of_trials(kind, probability, rng):
-    """No whole number gives more, be it next to the estimate, next to the maximum or far out."""
+    """No integer has a higher likelihood, near the estimate, near the maximum or far away."""
     y = datasets(Binomial(5, 0.5), rng)[kind]
     given = {} if probability is None else {"probability": probability}
     estimate = Binomial.estimate(y, **given)
@@ -232,7 +232,7 @@ def test_shape_of_values_does_not_matter(rng):
 @pytest.mark.parametrize("family", [Normal, Gamma, InverseGaussian], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("y", [[0.1], [3.0, 3.0], [0.1] * 999, [1e6 / 3] * 7, [1e-20] * 3])
 def test_equal_values_of_continuous_elements(family, y):
-    with pytest.raises(EstimationError, match="next to"):
+    with pytest.raises(EstimationError, match="close to"):
         family.estimate(y)
 
 

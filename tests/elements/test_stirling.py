@@ -1,4 +1,4 @@
-"""Stirling numbers against whole-number arithmetic, and large ones against exact identities."""
+"""Stirling numbers against integer arithmetic, and large ones against exact identities."""
 
 import math
 
@@ -30,9 +30,9 @@ def test_triangles(kind, function, y):
 
 @both_kinds
 def test_last_triangle_row_and_first_contour_row(kind, function):
-    exact = logs(stirling_row(kind, stirling.EXACT))
-    n = np.arange(1.0, stirling.EXACT + 1)
-    y = np.full(n.shape, float(stirling.EXACT))
+    exact = logs(stirling_row(kind, stirling.MAX_TRIANGLE))
+    n = np.arange(1.0, stirling.MAX_TRIANGLE + 1)
+    y = np.full(n.shape, float(stirling.MAX_TRIANGLE))
     assert_allclose(function(y, n), exact, atol=3e-12)
     contour = stirling._contour_first if kind == 1 else stirling._contour_second
     assert_allclose(contour(y, n), exact, atol=3e-11)

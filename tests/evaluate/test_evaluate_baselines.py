@@ -11,7 +11,7 @@ from hcpf.elements import Binomial, Degenerate, Gamma, Normal, ZeroTruncatedPois
 from hcpf.errors import InputError, NotFittedError
 from hcpf.evaluate import HPF, BinaryHPF, GlobalElement, PerItemElement, Popularity, scores, split
 
-QUICK = {"max_iter": 5, "n_threads": 1, "random_state": 0, "progress": False}
+QUICK = {"max_iter": 5, "random_state": 0}
 
 
 def all_rates(model, shape):
@@ -135,6 +135,6 @@ def test_bad_input_is_refused():
     with pytest.raises(InputError, match="not among those fitted"):
         model.rate(7, 0)
     with pytest.raises(InputError, match="by must be"):
-        model.recommend([0], by="response")
+        model.recommend([0], by="value")
     with pytest.raises(InputError, match="all are excluded"):
         Popularity().fit(np.eye(3), exclude=np.eye(3))

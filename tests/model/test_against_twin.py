@@ -42,7 +42,7 @@ def even_start(twin):
 
 def converge(twin, tolerance=1e-8):
     """The twin's users after as many half-steps as it takes; rates are low, and so is n."""
-    twin = replace(twin, n_truncation=60)
+    twin = replace(twin, max_count=60)
     for _ in range(3000):
         before, twin = twin.users.mean, dense.update_users(twin)
         if np.all(np.abs(twin.users.mean - before) < tolerance * before):

@@ -27,7 +27,7 @@ IDS = {
     "rate of items": ("items", lambda m, v, _: m.rate(0, v)),
     "predict": ("users", lambda m, v, _: m.predict(v, 0)),
     "predict_proba": ("items", lambda m, v, _: m.predict_proba(0, v)),
-    "predict_expected": ("items", lambda m, v, _: m.predict_expected(0, v)),
+    "predict_expected_value": ("items", lambda m, v, _: m.predict_expected_value(0, v)),
     "predict_distribution": ("users", lambda m, v, _: m.predict_distribution(v, 0)),
     "predict_distribution, drawn": (
         "items",
@@ -49,8 +49,8 @@ BAD_IDS = {
     "unknown": (99, "99 was not among those fitted"),
     "negative": (-1, "-1 was not among those fitted"),
     "one of many": ([0, 1, 77], "77 was not among those fitted"),
-    "text": ("x", "fitted ids are whole numbers, but these are strings"),
-    "uuid": (uuid.UUID(int=5), "fitted ids are whole numbers, but these are UUIDs"),
+    "text": ("x", "fitted ids are integers, but these are strings"),
+    "uuid": (uuid.UUID(int=5), "fitted ids are integers, but these are UUIDs"),
     "float": (1.5, "ids must be str, int or UUID"),
     "floats": (np.array([0.0, 1.0]), "ids must be str, int or UUID"),
     "nan": (float("nan"), "ids must be str, int or UUID"),
@@ -134,15 +134,15 @@ def test_numbers_of_things(model, target, call, value):
     if name == "n_samples" and value == 0 and value is not None:
         assert method(model, 0, target).rate > 0
         return
-    with pytest.raises(ParameterError, match=f"{name} must be a whole number"):
+    with pytest.raises(ParameterError, match=f"{name} must be an integer"):
         method(model, value, target)
     assert not target.exists()
 
 
-@pytest.mark.parametrize("value", ["prob", "", None, 3, ["expected"], b"expected"])
+@pytest.mark.parametrize("value", ["prob", "", None, 3, ["expected_value"], b"expected_value"])
 def test_criteria(model, target, value):
     for call in (model.recommend, lambda _, by: model.write_recommendations(target, by=by)):
-        with pytest.raises(ParameterError, match="by must be one of consensus, probability, resp"):
+        with pytest.raises(ParameterError, match="by must be one of consensus, probability, value"):
             call(0, by=value)
 
 
@@ -191,8 +191,8 @@ MATRICES = {
     "ragged": ([[1], [1, 2]], InputError, "scipy sparse matrix or a 2-D array"),
     "nan": (np.full((2, 11), np.nan), InputError, "user 0 and item 0 .*nan; values must be fin"),
     "inf": (np.full((2, 11), np.inf), InputError, "user 0 and item 0 .*inf; values must be fin"),
-    "negative": (-np.ones((2, 11)), SupportError, "Poisson takes whole numbers.*-1"),
-    "fractions": (np.full((2, 11), 1.5), SupportError, r"Poisson takes whole numbers.*1\.5"),
+    "negative": (-np.ones((2, 11)), SupportError, "Poisson takes integers.*-1"),
+    "fractions": (np.full((2, 11), 1.5), SupportError, r"Poisson takes integers.*1\.5"),
     "objects": (np.full((2, 11), "a", dtype=object), InputError, "real numbers"),
     "complex": (np.ones((2, 11), complex), InputError, "real numbers"),
     "twice": (
@@ -202,7 +202,7 @@ MATRICES = {
         sparse.coo_array(([1.0], ([0], [0])), shape=(2**40, 2**40)), InputError, "64-bit",
     ),
     "other ids": (
-        Interactions.from_arrays(["a"], ["b"], [1.0]), InputError, "whole numbers, but.*strings",
+        Interactions.from_arrays(["a"], ["b"], [1.0]), InputError, "integers, but.*strings",
     ),
 }  # fmt: skip
 

@@ -138,7 +138,7 @@ def test_what_cannot_be_folded_in(model):
     with pytest.raises(InputError, match="Unknown user 55"):
         model.fold_in_items(Interactions.from_arrays([55], ["b"], [1.0]))
     for method in (model.fold_in, model.transform, model.score):
-        with pytest.raises(SupportError, match=r"Poisson takes whole numbers.*1\.5"):
+        with pytest.raises(SupportError, match=r"Poisson takes integers.*1\.5"):
             method(np.full((3, 20), 1.5))
         with pytest.raises(InputError, match="19 columns, but 20 items"):
             method(np.ones((3, 19)))

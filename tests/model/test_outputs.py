@@ -130,15 +130,15 @@ def test_a_table_of_records_with_errors_and_gaps(tmp_path):
 def test_a_streamed_file_holds_what_recommend_returns(models, kind, block, tmp_path, monkeypatch):
     # With blocks of one user the first two parts are empty: these users have seen everything.
     model, target = models[kind], tmp_path / "best.parquet"
-    expected = model.recommend(model.users_, 3, by="expected").to_arrow()
+    expected = model.recommend(model.users_, 3, by="expected_value").to_arrow()
     monkeypatch.setattr(ranking, "_BLOCK", block)
-    rows = model.write_recommendations(target, 3, by="expected")
+    rows = model.write_recommendations(target, 3, by="expected_value")
     written = parquet.read_table(target)
     assert rows == len(written) == len(expected) > 0
     assert written.schema.equals(expected.schema)
     for name in ("user", "item", "rank"):
         assert written[name].to_pylist() == expected[name].to_pylist()
-    for name in ("probability", "response", "expected"):
+    for name in ("probability", "value", "expected_value"):
         np.testing.assert_allclose(written[name], expected[name], rtol=1e-6)
     assert [file.name for file in tmp_path.iterdir()] == ["best.parquet"]
 
@@ -168,13 +168,13 @@ def test_streamed_predictions_are_those_of_the_pairs(models, kind, block, tmp_pa
     users, items = model.users_[[4, 0, 4]], model.items_[[8, 2]]
     assert model.write_predictions(target, users=users, items=items) == 6
     written = parquet.read_table(target)
-    assert written.column_names == ["user", "item", "probability", "response", "expected"]
+    assert written.column_names == ["user", "item", "probability", "value", "expected_value"]
     u, i = (np.broadcast_to(a, (3, 2)).ravel() for a in (users[:, None], items))
     assert written["user"].to_pylist() == [v if kind == "int" else str(v) for v in u]
     assert written["item"].to_pylist() == [v if kind == "int" else str(v) for v in i]
     np.testing.assert_array_equal(written["probability"], model.predict_proba(u, i))
-    np.testing.assert_array_equal(written["response"], model.predict(u, i))
-    np.testing.assert_array_equal(written["expected"], model.predict_expected(u, i))
+    np.testing.assert_array_equal(written["value"], model.predict(u, i))
+    np.testing.assert_array_equal(written["expected_value"], model.predict_expected_value(u, i))
     assert model.write_predictions(target, overwrite=True) == SHAPE[0] * SHAPE[1]
     assert len(parquet.read_table(target)) == SHAPE[0] * SHAPE[1]
 

@@ -141,7 +141,7 @@ def test_a_failure_leaves_the_model_as_it_was():
     model = quick(2, element=Poisson()).fit(draw_matrix(Poisson(1.5), seed=1))
     before, rates = dict(vars(model)), model.rate(np.arange(14)[:, None], np.arange(11))
     for wrong in (np.full((2, 11), 1.5), -np.ones((2, 11))):
-        with pytest.raises(SupportError, match="Poisson takes whole numbers"):
+        with pytest.raises(SupportError, match="Poisson takes integers"):
             model.partial_fit(wrong)
     with pytest.raises(InputError, match="10 columns, but 11 items are fitted"):
         model.partial_fit(np.ones((2, 10)))

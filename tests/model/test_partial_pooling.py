@@ -169,11 +169,11 @@ def test_a_warm_start_may_vary_in_another_way(element, vary_by, learn_element):
 
 def test_three_fits_share_one_element_and_average_their_thetas(model):
     element, matrix = model.element_, model.interactions_.matrix
-    assert np.all(np.isfinite(model.predict_expected(*EVERYONE)))
+    assert np.all(np.isfinite(model.predict_expected_value(*EVERYONE)))
     assert np.mean(model.predict(*matrix.nonzero())) == pytest.approx(matrix.data.mean(), rel=0.3)
     sides = [side for fit in model.posteriors_ for side in (fit.users, fit.items)]
     for theta in (side.theta for side in sides if side.theta is not None):
-        low, high = element.conjugate.lowest, element.conjugate.highest
+        low, high = element.conjugate.min_center, element.conjugate.max_center
         for chi, nu in ((theta.chi, theta.nu), (theta.chi0, theta.nu0)):
             assert np.all((chi / nu > low) & (chi / nu < high))
 
@@ -222,14 +222,14 @@ def test_a_theta_that_does_not_fit_is_refused(change, tmp_path):
 
 
 def test_recommendations_are_in_the_order_of_the_predictions(model):
-    for by, method in (("expected", model.predict_expected), ("response", model.predict)):
+    for by, method in (("expected_value", model.predict_expected_value), ("value", model.predict)):
         for user in (0, 3, 7):
             found = model.recommend(user, 11, by=by, exclude_seen=False)
             value = method(user, np.arange(11))
             best = np.sort(value)[::-1]
             np.testing.assert_allclose(getattr(found, by), best, rtol=1e-5, atol=1e-6)
             np.testing.assert_allclose(value[found.item], best, rtol=1e-5, atol=1e-6)
-    assert len(model.recommend([], 3, by="expected")) == 0
+    assert len(model.recommend([], 3, by="expected_value")) == 0
 
 
 def test_parts_of_a_rate_add_up(model):

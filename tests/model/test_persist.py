@@ -35,7 +35,7 @@ def assert_same_model(found, model):
     assert found.users_.dtype == model.users_.dtype
     assert list(found.users_) == list(model.users_)
     assert list(found.items_) == list(model.items_)
-    for method in ("rate", "predict_proba", "predict", "predict_expected"):
+    for method in ("rate", "predict_proba", "predict", "predict_expected_value"):
         np.testing.assert_array_equal(
             getattr(found, method)(users, items), getattr(model, method)(users, items)
         )

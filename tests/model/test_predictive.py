@@ -153,7 +153,7 @@ def test_without_draws_it_is_the_compound_poisson_of_the_mean_rate(model):
     np.testing.assert_array_equal(plain.rate, model.rate([1, 2], [3, 4]))
     np.testing.assert_array_equal(plain.prob_observed, model.predict_proba([1, 2], [3, 4]))
     np.testing.assert_array_equal(plain.mean_observed, model.predict([1, 2], [3, 4]))
-    np.testing.assert_array_equal(plain.mean, model.predict_expected([1, 2], [3, 4]))
+    np.testing.assert_array_equal(plain.mean, model.predict_expected_value([1, 2], [3, 4]))
     assert model.predict_distribution(1, 3).shape == ()
     assert model.predict_distribution(1, 3, n_samples=np.int64(2)).shape == ()
 
@@ -172,5 +172,5 @@ def test_shapes_that_do_not_go_with_the_pairs(drawn):
         ):
             method([0.5, 0.25, 0.125] if method == drawn.quantile else [1.0, 2.0, 3.0])
     for size in (-1, 2.5, None, (2, 3)):
-        with pytest.raises(InputError, match="size must be a whole number"):
+        with pytest.raises(InputError, match="size must be an integer"):
             drawn.sample(size, rng=np.random.default_rng(0))

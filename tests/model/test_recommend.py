@@ -10,7 +10,7 @@ from hcpf.elements import Gamma, Normal, Poisson
 from hcpf.model import ranking
 from model.small import by_hand, quick
 
-CRITERIA = ("probability", "response", "expected")
+CRITERIA = ("probability", "value", "expected_value")
 
 
 def brute_force(rates, seen, rows, n, allowed, sign=1.0):
@@ -24,7 +24,7 @@ def brute_force(rates, seen, rows, n, allowed, sign=1.0):
 
 @st.composite
 def worlds(draw):
-    """Factors that are small whole numbers, so that rates are exact and often tie."""
+    """Factors that are small integers, so that rates are exact and often tie."""
     users, items, size = (draw(st.integers(1, most)) for most in (5, 9, 3))
     seed, fits = draw(st.integers(0, 2**32 - 1)), draw(st.sampled_from([1, 2, 4]))
     rng = np.random.default_rng(seed)
@@ -63,10 +63,8 @@ def test_recommendations_are_those_of_a_plain_ranking(world, n, by, element, exc
     assert list(zip(found.user.tolist(), found.item.tolist(), strict=True)) == expected
     rate = np.array([rates[pair] for pair in expected], dtype=float)
     np.testing.assert_allclose(found.probability, -np.expm1(-rate), rtol=1e-6)
-    np.testing.assert_allclose(
-        found.response, CompoundPoisson(rate, element).mean_observed, rtol=1e-6
-    )
-    np.testing.assert_allclose(found.expected, rate * element.mean, rtol=1e-6)
+    np.testing.assert_allclose(found.value, CompoundPoisson(rate, element).mean_observed, rtol=1e-6)
+    np.testing.assert_allclose(found.expected_value, rate * element.mean, rtol=1e-6)
 
 
 @given(world=worlds(), n=st.integers(1, 12))
@@ -114,8 +112,8 @@ def fitted():
 @pytest.mark.parametrize("by", CRITERIA)
 def test_a_fitted_average_ranks_by_its_own_predictions(fitted, by):
     predict = {
-        "probability": fitted.predict_proba, "response": fitted.predict,
-        "expected": fitted.predict_expected,
+        "probability": fitted.predict_proba, "value": fitted.predict,
+        "expected_value": fitted.predict_expected_value,
     }[by]  # fmt: skip
     users = np.array([7, 0, 39, 7, 3, 4])
     score = predict(users[:, None], np.arange(25))
@@ -128,9 +126,9 @@ def test_a_fitted_average_ranks_by_its_own_predictions(fitted, by):
     np.testing.assert_allclose(
         told["probability"], fitted.predict_proba(found.user, found.item), 1e-5
     )
-    np.testing.assert_allclose(told["response"], fitted.predict(found.user, found.item), 1e-5)
+    np.testing.assert_allclose(told["value"], fitted.predict(found.user, found.item), 1e-5)
     np.testing.assert_allclose(
-        told["expected"], fitted.predict_expected(found.user, found.item), 1e-5
+        told["expected_value"], fitted.predict_expected_value(found.user, found.item), 1e-5
     )
 
 

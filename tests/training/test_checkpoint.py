@@ -16,20 +16,23 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import hcpf
-from hcpf import HCPF
+from hcpf import CAVI, Checkpoints
 from hcpf.elements import Gamma, Poisson
 from hcpf.errors import CheckpointError
 from hcpf.training import loop
+from hcpf.training.settings import Auto
+from prepared import prepared
 
 COUNTS = {"element": Poisson(1.0)}
 SETTINGS = {
     "cavi": {"solver": "cavi", "max_iter": 30, "element": Gamma(1.0, 0.5), "tempering": 2.0},
     "search": {"solver": "cavi", "max_iter": 24, **COUNTS},  # short fits choose the tempering
-    "auto": {"svi_passes": 4, "max_iter": 16, "validation_fraction": 0.1, **COUNTS},
-    "entry": {"solver": "entry", "max_iter": 16, **COUNTS},
-    "two": {"svi_passes": 3, "max_iter": 8, "n_fits": 2, **COUNTS},
+    "auto": {"solver": Auto(svi_passes=4), "max_iter": 16, "validation": 0.1, **COUNTS},
+    "algorithm1": {"solver": "algorithm1", "max_iter": 16, **COUNTS},
+    "two": {"solver": Auto(svi_passes=3), "max_iter": 8, "n_fits": 2, **COUNTS},
 }
-COMMON = {"tol": 0.0, "check_every": 4, "random_state": 4, "checkpoint_every": 1, "n_threads": 1}
+COMMON = {"tol": 0.0, "check_every": 4, "random_state": 4, "n_threads": 1}
+COMMON |= {"n_fits": 1}
 
 # A process that has everything loaded and forks itself for each line "name folder" it reads.
 SERVER = """
@@ -60,7 +63,8 @@ def data(name):
 
 def run(name, folder, **changes):
     settings = {**COMMON, **SETTINGS[name], **changes}
-    return HCPF(5, checkpoint=folder, **settings).fit(data(name))
+    checkpoint = None if folder is None else Checkpoints(folder, every_passes=1)
+    return prepared(5, checkpoint=checkpoint, **settings).fit(data(name))
 
 
 def state_of(fitted):
@@ -98,8 +102,15 @@ def run_and_kill(server, name, folder, patience):
     return int(server.stdout.readline()) == signal.SIGKILL
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_run_killed_at_any_moment_goes_on_to_the_same_bits(name, server, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "n_kills"),
+    [
+        ("cavi", 2),
+        ("auto", 2),
+        *(pytest.param(name, 5, marks=pytest.mark.slow) for name in SETTINGS),
+    ],
+)
+def test_a_run_killed_at_any_moment_goes_on_to_the_same_bits(name, n_kills, server, tmp_path):
     expected = state_of(run(name, None))
     # How long a run takes varies from machine to machine, and with what else runs there: kill
     # sooner if it was done, later if it had not come to a checkpoint.
@@ -108,14 +119,14 @@ def test_a_run_killed_at_any_moment_goes_on_to_the_same_bits(name, server, tmp_p
         hit = run_and_kill(server, name, tmp_path, moments.uniform(0.0, patience))
         begun = any(tmp_path.glob("*.safetensors"))
         kills += hit and begun
-        if kills == 5:
+        if kills == n_kills:
             break
         if not hit:
             shutil.rmtree(tmp_path)
             patience *= 0.7
         elif not begun:
             patience *= 1.2
-    assert kills == 5
+    assert kills == n_kills
     assert state_of(run(name, tmp_path)) == expected
     # Finished: nothing is left to do, and the result is the same once more.
     assert state_of(run(name, tmp_path)) == expected
@@ -140,6 +151,24 @@ def stop_in_the_middle(folder, name="cavi"):
             run(name, folder)
 
 
+@pytest.fixture(scope="module")
+def stopped_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stopped")
+    stop_in_the_middle(folder)
+    return folder
+
+
+@pytest.fixture
+def stopped(stopped_run, tmp_path):
+    """A folder of one's own with the checkpoint of the run "cavi" after seven passes."""
+    return shutil.copytree(stopped_run, tmp_path / "stopped")
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    return state_of(run("cavi", None))
+
+
 @pytest.mark.parametrize("name", SETTINGS)
 def test_an_exception_in_the_middle_loses_nothing(name, tmp_path):
     stop_in_the_middle(tmp_path, name)
@@ -157,20 +186,21 @@ def test_without_a_seed_the_folder_remembers_one(tmp_path):
     "changes",
     [
         {"random_state": 5}, {"max_iter": 31}, {"tol": 1e-9}, {"element": Gamma(2.0, 1.0)},
-        {"priors": "paper"}, {"learn_element": False}, {"validation_fraction": 0.2},
-        {"n_truncation": 50}, {"train_on": "observed"}, {"check_every": 3}, {"xi": 0.9},
+        {"priors": "paper"}, {"learn_element": False}, {"validation": 0.2},
+        {"solver": CAVI(max_count=50)}, {"train_on": "observed"}, {"check_every": 3},
+        {"vary_by": "user"}, {"hurdle": True}, {"tempering": 1.0},
     ],
     ids=lambda changes: next(iter(changes)),
 )  # fmt: skip
-def test_a_checkpoint_of_other_settings_is_refused(changes, tmp_path):
-    stop_in_the_middle(tmp_path)
+def test_a_checkpoint_of_other_settings_is_refused(changes, stopped, caplog):
     with pytest.raises(CheckpointError, match="other data or settings"):
-        run("cavi", tmp_path, **changes)
+        run("cavi", stopped, **changes)
+    assert not caplog.messages
 
 
-def test_a_checkpoint_of_other_data_is_refused(tmp_path):
-    stop_in_the_middle(tmp_path)
-    matrix, model = data("cavi").matrix, HCPF(5, checkpoint=tmp_path, **COMMON, **SETTINGS["cavi"])
+def test_a_checkpoint_of_other_data_is_refused(stopped):
+    matrix = data("cavi").matrix
+    model = prepared(5, checkpoint=stopped, **COMMON, **SETTINGS["cavi"])
     with pytest.raises(CheckpointError, match="other data or settings"):
         model.fit(matrix * 1.001)
     with pytest.raises(CheckpointError, match="other data or settings"):
@@ -179,10 +209,9 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path):
         model.fit(matrix, validation=matrix[:, ::-1])
 
 
-def test_the_same_settings_in_other_types_are_the_same(tmp_path):
-    stop_in_the_middle(tmp_path)
+def test_the_same_settings_in_other_types_are_the_same(stopped, uninterrupted):
     changes = {"max_iter": np.int64(30), "tol": 0, "random_state": np.int64(4), "n_threads": 2}
-    assert state_of(run("cavi", tmp_path, **changes)) == state_of(run("cavi", None))
+    assert state_of(run("cavi", stopped, **changes)) == uninterrupted
 
 
 def damage(path, how):
@@ -191,30 +220,64 @@ def damage(path, how):
         path.write_bytes(content[: len(content) // 2])
     elif how == "empty":
         path.write_bytes(b"")
-    elif how == "no safetensors":
+    elif how == "gone":
+        path.unlink()
+    elif how == "not safetensors":
         path.write_text("hello")
     elif how == "a flipped bit":
         flipped = bytearray(content)
         flipped[-100] ^= 1
         path.write_bytes(bytes(flipped))
     elif how == "a changed header":
-        assert b'\\"iteration\\": 7' in content
-        path.write_bytes(content.replace(b'\\"iteration\\": 7', b'\\"iteration\\": 8', 1))
+        assert content.count(b'\\"iteration\\": ') > 1
+        path.write_bytes(content.replace(b'\\"iteration\\": ', b'\\"iteration\\":1', 1))
     else:
         save_file(load_file(path), path)  # without the header
 
 
 @pytest.mark.parametrize(
     "how",
-    ["truncated", "empty", "no safetensors", "a flipped bit", "a changed header", "no header"],
-)
-def test_a_damaged_checkpoint_is_refused(how, tmp_path):
-    stop_in_the_middle(tmp_path)
-    damage(tmp_path / "fit-0.safetensors", how)
-    with pytest.raises(CheckpointError, match="cannot be read"):
-        run("cavi", tmp_path)
-    (tmp_path / "fit-0.safetensors").unlink()
-    assert state_of(run("cavi", tmp_path)) == state_of(run("cavi", None))
+    [
+        "truncated", "empty", "gone", "not safetensors", "a flipped bit", "a changed header",
+        "no header",
+    ],
+)  # fmt: skip
+def test_a_damaged_checkpoint_is_refused_and_the_one_before_it_used(
+    how, stopped, uninterrupted, caplog
+):
+    latest, before = (stopped / f"fit-0.pass-{n}.rank-0.safetensors" for n in (7, 6))
+    damage(latest, how)
+    if how in ("truncated", "gone"):
+        copy = shutil.copytree(stopped, stopped / "copy")
+        assert state_of(run("cavi", copy)) == uninterrupted
+        assert "Resuming from pass 6" in caplog.text
+    damage(before, how)
+    with pytest.raises(CheckpointError, match=r"pass-7.*cannot be read"):
+        run("cavi", stopped)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[7]", '{"workers": 1, "passes": ["x"]}'])
+def test_a_damaged_manifest_is_refused(content, stopped):
+    (stopped / "fit-0.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"fit-0\.json cannot be read"):
+        run("cavi", stopped)
+
+
+def test_a_checkpoint_of_another_number_of_workers_is_refused(stopped):
+    manifest = json.loads((stopped / "fit-0.json").read_text())
+    (stopped / "fit-0.json").write_text(json.dumps(manifest | {"workers": 2}))
+    with pytest.raises(CheckpointError, match="written by 2 workers, not by 1"):
+        run("cavi", stopped)
+
+
+def test_only_the_last_two_checkpoints_are_kept(stopped, uninterrupted):
+    names = {f"fit-0.pass-{n}.rank-0.safetensors" for n in (6, 7)}
+    assert {path.name for path in stopped.iterdir()} == {"fit-0.json", *names}
+    stray = stopped / "fit-0.pass-3.rank-0.safetensors"  # of a run that was killed while it wrote
+    stray.write_bytes(b"half")
+    assert state_of(run("cavi", stopped)) == uninterrupted
+    names = {f"fit-0.pass-{n}.rank-0.safetensors" for n in (29, 30)}
+    assert {path.name for path in stopped.iterdir()} == {"fit-0.json", *names}
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_before_the_work(tmp_path):
@@ -228,23 +291,21 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_the_work(tmp_path):
             run("cavi", tmp_path / "locked")
 
 
-def test_a_write_that_fails_keeps_the_old_file(tmp_path, monkeypatch):
-    stop_in_the_middle(tmp_path)
-    before = (tmp_path / "fit-0.safetensors").read_bytes()
+def test_a_write_that_fails_keeps_the_old_files(stopped, monkeypatch):
+    before = {path.name: path.read_bytes() for path in stopped.iterdir()}
 
     def full_disk(_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(CheckpointError, match="No space left"):
-        run("cavi", tmp_path)
+        run("cavi", stopped)
     monkeypatch.undo()
-    assert (tmp_path / "fit-0.safetensors").read_bytes() == before
-    assert not list(tmp_path.glob("*.part"))
+    assert {path.name: path.read_bytes() for path in stopped.iterdir()} == before
 
 
 def test_a_warm_start_does_not_resume_the_run_before_it(tmp_path):
-    model = HCPF(3, element=Poisson(1.0), warm_start=True, checkpoint=tmp_path, random_state=0)
+    model = prepared(3, element=Poisson(1.0), warm_start=True, checkpoint=tmp_path, random_state=0)
     matrix = np.random.default_rng(0).poisson(1.0, (20, 15))
     model.set_params(max_iter=3, tol=0.0).fit(matrix)
     with pytest.raises(CheckpointError, match="other data or settings"):

@@ -9,6 +9,8 @@ from hcpf.core.value_model import ValueModel
 from hcpf.elements import Binomial, Degenerate, Gamma, InverseGaussian, Normal, Poisson
 from hcpf.errors import SupportError
 from hcpf.model.typical_values import typical_values
+from hcpf.training import auto
+from prepared import prepared
 
 
 def draw_ratings(n_users=120, n_items=90, seed=0):
@@ -29,7 +31,7 @@ MEANS = RATINGS.sum(axis=0) / np.maximum((RATINGS != 0).sum(axis=0), 1)
 def fit(matrix, **settings):
     defaults = {"element": "binomial", "hurdle": True, "n_components": 4}
     defaults |= {"n_fits": 1, "random_state": 0, "progress": False}
-    return HCPF(**(defaults | settings)).fit(matrix)
+    return prepared(**(defaults | settings)).fit(matrix)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,7 @@ def test_a_fit_recovers_who_takes_what_and_the_ratings_apart_from_it(per_item):
     assert np.corrcoef(predicted[0], MEANS)[0, 1] > 0.98
     chance = per_item.predict_proba(USERS, ITEMS)
     assert stats.spearmanr(chance, RATE.ravel()).statistic > 0.8
-    expected = per_item.predict_expected(USERS, ITEMS)
+    expected = per_item.predict_expected_value(USERS, ITEMS)
     np.testing.assert_allclose(expected, chance * predicted.ravel(), rtol=1e-9)
 
 
@@ -69,7 +71,8 @@ def draw_sums():
     ("matrix", "hurdle"), [(draw_ratings(60, 45)[0], True), (draw_sums(), False)],
     ids=["ratings", "sums"],
 )  # fmt: skip
-def test_auto_takes_a_hurdle_for_ratings_and_sums_for_sums(matrix, hurdle):
+def test_auto_takes_a_hurdle_for_ratings_and_sums_for_sums(matrix, hurdle, monkeypatch):
+    monkeypatch.setattr(auto, "_DENSE_PASSES", 12)
     found = fit(matrix, element="auto", hurdle=False, max_iter=1).value_model_
     assert found.hurdle == hurdle
 
@@ -86,9 +89,8 @@ def test_the_rates_of_excluded_pairs_stay_bounded(seed):
     training = sparse.csr_array(matrix - matrix.multiply(out))
     training.eliminate_zeros()
     model = HCPF(
-        12, element="binomial", vary_by="item", hurdle=True, n_fits=1, random_state=seed,
-        progress=False,
-    ).fit(training, exclude=out)  # fmt: skip
+        12, element="binomial", vary_by="item", hurdle=True, n_fits=1, random_state=seed
+    ).fit(training, exclude=out, progress=False)  # fmt: skip
     assert model.tempering_ == 1.0
     assert model.rate(*out.nonzero()).max() < 40.0
 
@@ -100,8 +102,8 @@ def test_a_loaded_model_predicts_folds_in_and_explains(per_user, tmp_path):
     np.testing.assert_array_equal(loaded.predict([3], [5]), per_user.predict([3], [5]))
     new = per_user.fold_in(RATINGS[:4])
     np.testing.assert_allclose(new.predict([0, 3], [5]), per_user.predict([0, 3], [5]), rtol=0.01)
-    best = per_user.recommend([3], n=5, by="expected", exclude_seen=False)
-    assert np.all(np.diff(best.expected) <= 1e-6)
+    best = per_user.recommend([3], n=5, by="expected_value", exclude_seen=False)
+    assert np.all(np.diff(best.expected_value) <= 1e-6)
     parts = per_user.explain(3, 5)
     assert parts.rate.sum() == pytest.approx(per_user.rate([3], [5])[0], rel=1e-6)
 
@@ -138,8 +140,8 @@ def test_users_and_items_have_typical_ratings(element, tmp_path):
     assert loaded.value_model_ == model.value_model_
     np.testing.assert_array_equal(loaded.predict(users[:9], items[:9]), predicted.ravel()[:9])
     # Ranked by value, the items come in the order of their typical values.
-    best = model.recommend([3], n=60, by="response", exclude_seen=False)
-    assert np.all(np.diff(best.response) <= 1e-5 * np.abs(best.response[1:]))
+    best = model.recommend([3], n=60, by="value", exclude_seen=False)
+    assert np.all(np.diff(best.value) <= 1e-5 * np.abs(best.value[1:]))
     assert stats.spearmanr(mean[3, best.item], -np.arange(60)).statistic > 0.8
     # A new user who gives twice as much is expected to do so with other items, too.
     new = model.fold_in(sparse.csr_array(2.0 * matrix[[3]].toarray()))
@@ -151,8 +153,8 @@ def test_the_element_reaches_larger_values_that_are_held_out():
     training = RATINGS.tolil()
     training[3, 5] = 0.0
     settings = {"element": "binomial", "hurdle": True, "n_fits": 1, "random_state": 0}
-    model = HCPF(4, max_iter=10, progress=False, **settings).fit(
-        sparse.csr_array(training), validation=validation
+    model = HCPF(4, max_iter=10, **settings).fit(
+        sparse.csr_array(training), validation=validation, progress=False
     )
     assert model.element_.trials >= 9.0
 
@@ -170,5 +172,5 @@ def test_by_value_the_likely_come_first_where_all_values_are_alike(vary_by):
     shifted = RATINGS.copy()
     shifted.data = shifted.data - 8.0
     model = fit(shifted, element="normal", vary_by=vary_by, max_iter=20)
-    best = model.recommend([3], n=5, by="response", exclude_seen=False)
+    best = model.recommend([3], n=5, by="value", exclude_seen=False)
     assert np.all(np.diff(best.probability) <= 1e-6)

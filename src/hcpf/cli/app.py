@@ -37,7 +37,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
         fit.fit,
         (
             "hcpf fit retail -o retail-model -K 20",
-            "hcpf fit 'sales-*.parquet' -o model --user customer --item sku --response spend",
+            "hcpf fit 'sales-*.parquet' -o model --user customer --item sku --value spend",
             "hcpf fit ratings.csv -o model --element binomial --hurdle --vary-by item",
         ),
     ),
@@ -56,7 +56,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
         recommend.recommend,
         (
             "hcpf recommend model 12347 12348 -n 5",
-            "hcpf recommend model 12347 --by expected --names retail",
+            "hcpf recommend model 12347 --by expected_value --names retail",
             "hcpf recommend model --all -o lists.parquet",
         ),
     ),

@@ -1,5 +1,6 @@
 """``hcpf compare``."""
 
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,10 +8,10 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.errors import INCOMPLETE, INTERRUPTED
-from hcpf.cli.evaluate import Length, TestShare
 from hcpf.cli.screen import Field, note, number, show_json, show_rows
 from hcpf.cli.sources import Source
 from hcpf.errors import InputError
+from hcpf.training.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from hcpf.evaluate.candidates import CandidateModel, Verdict
 
 _QUICK = 10  # passes
+
+
+class _Means(StrEnum):
+    shared = "shared"
+    user = "user"
+    item = "item"
+    both = "both"
+
+
 _COLUMNS = {
     "log_likelihood": "log_likelihood",
     "conditional": "conditional_nonmissing",
@@ -33,8 +43,8 @@ def compare(
     data: options.DataFiles,
     user: options.User = None,
     item: options.Item = None,
-    response: options.Response = None,
-    duplicates: options.OnDuplicates = options.Duplicates.error,
+    value: options.Value = None,
+    duplicates: options.OnDuplicates = "error",
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     only: Annotated[
@@ -42,7 +52,7 @@ def compare(
         typer.Option("--only", help="An element to compare; may be repeated. Default: all."),
     ] = None,
     vary_by: Annotated[
-        list[options.MeanSharing] | None,
+        list[_Means] | None,
         typer.Option(
             "--vary-by",
             show_default=False,
@@ -50,8 +60,8 @@ def compare(
             "Default: all.",
         ),
     ] = None,
-    components: options.Components = 50,
-    max_iter: options.MaxIter = 300,
+    components: options.Components = Settings.n_components,
+    max_iter: options.MaxIter = Settings.max_iter,
     quick: Annotated[
         bool,
         typer.Option(
@@ -62,8 +72,8 @@ def compare(
     ] = False,
     seed: options.Seed = 0,
     threads: options.Threads = None,
-    test: TestShare = 0.2,
-    top: Length = 20,
+    test: options.TestShare = 0.2,
+    top: options.Top = 20,
     as_json: options.Json = False,
 ) -> None:
     """Compare elements on held-out pairs, with HPF and popularity as baselines.
@@ -78,26 +88,21 @@ def compare(
     from hcpf.evaluate import split
     from hcpf.evaluate.candidates import candidate_models
 
-    entries = Source(data, user, item, response, duplicates, header, delimiter).read()
+    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
     values = entries.values.astype(np.float64)
     integers = bool(np.all(values == np.floor(values)))
     settings: dict[str, Any] = {
         "max_iter": min(max_iter, _QUICK) if quick else max_iter,
         "random_state": seed,
-        "n_threads": threads,
-        "progress": False,
     }
     if quick:
         settings["n_fits"] = 1
-    ways = [
-        None if way is options.MeanSharing.shared else way.value
-        for way in vary_by or options.MeanSharing
-    ]
+    ways = [None if way is _Means.shared else str(way) for way in vary_by or _Means]
     models = candidate_models(
         values, only=only or (), vary_by=ways, n_components=components, **settings
     )
     parts = split(entries, test=test, validation=0.01, random_state=seed)
-    found, n_left = _run(models, quick and None in ways, parts, top, integers)
+    found, n_left = _run(models, quick and None in ways, parts, top, integers, threads)
     done = [row for row in found if not row.error]
     if not (done or n_left):
         raise InputError(f"no model could be fitted; the first: {found[0].error}")
@@ -117,7 +122,12 @@ def compare(
 
 
 def _run(
-    models: "list[CandidateModel]", in_rounds: bool, parts: "Split", top: int, integers: bool
+    models: "list[CandidateModel]",
+    in_rounds: bool,
+    parts: "Split",
+    top: int,
+    integers: bool,
+    threads: int | None,
 ) -> "tuple[list[ModelScores], int]":
     """Fit and score one after the other; returns the scores and how many Ctrl-C left out."""
     from hcpf.evaluate import fit_and_score
@@ -129,7 +139,7 @@ def _run(
         found.append(
             fit_and_score(
                 one.name, one.model, parts, top, about=one.about, early_stopping=True,
-                as_mass=integers, keep_errors=True,
+                as_mass=integers, keep_errors=True, n_threads=threads, progress=False,
             )
         )  # fmt: skip
 

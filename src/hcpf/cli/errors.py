@@ -17,7 +17,7 @@ _OPTIONS = {
         name: f"--{name.replace('_', '-')}"
         for name in (
             "checkpoint", "delimiter", "density", "duplicates", "element", "header", "hurdle",
-            "item", "like", "max_iter", "names", "overwrite", "response", "scale", "test", "tol",
+            "item", "like", "max_iter", "names", "overwrite", "value", "scale", "test", "tol",
             "train_on", "user", "vary_by",
         )
     },

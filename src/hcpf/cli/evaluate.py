@@ -10,14 +10,10 @@ from hcpf.cli.files import prepare_file, replacing
 from hcpf.cli.models import value_model_settings
 from hcpf.cli.screen import element_text, number, percent, show_facts, show_json
 from hcpf.cli.sources import Source
+from hcpf.training.settings import Settings
 
 if TYPE_CHECKING:
     from hcpf.evaluate import Calibration, Evaluation
-
-Length = Annotated[int, typer.Option("--top", min=1, help="Length of the ranked lists.")]
-TestShare = Annotated[
-    float, typer.Option("--test", help="Share of the observed entries to test on.")
-]
 
 _SCORES = {
     "log_likelihood": "log-likelihood, per 1,000 pairs",
@@ -32,21 +28,21 @@ def evaluate(
     data: options.DataFiles,
     user: options.User = None,
     item: options.Item = None,
-    response: options.Response = None,
-    duplicates: options.OnDuplicates = options.Duplicates.error,
+    value: options.Value = None,
+    duplicates: options.OnDuplicates = "error",
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     element: options.ElementName = "auto",
-    vary_by: options.VaryByOption = None,
-    hurdle: options.HurdleOption = False,
-    components: options.Components = 50,
-    fits: options.Fits = 4,
-    train_on: options.TrainOnOption = options.TrainOn.full,
-    max_iter: options.MaxIter = 300,
+    vary_by: options.VaryBy = None,
+    hurdle: options.Hurdle = False,
+    components: options.Components = Settings.n_components,
+    fits: options.Fits = Settings.n_fits,
+    train_on: options.TrainOn = Settings.train_on,
+    max_iter: options.MaxIter = Settings.max_iter,
     seed: options.Seed = 0,
     threads: options.Threads = None,
-    test: TestShare = 0.2,
-    top: Length = 20,
+    test: options.TestShare = 0.2,
+    top: options.Top = 20,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -65,19 +61,17 @@ def evaluate(
     if output is not None:
         prepare_file(output, overwrite=overwrite)
     value_model = value_model_settings(element, vary_by, hurdle, train_on)
-    entries = Source(data, user, item, response, duplicates, header, delimiter).read()
+    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
     from hcpf.estimator import HCPF
     from hcpf.evaluate import evaluate_model, split
     from hcpf.model.inspect import describe_value_model
 
     parts = split(entries, test=test, validation=0.01, random_state=seed)
-    model = HCPF(
-        components, **value_model, n_fits=fits, max_iter=max_iter, random_state=seed,
+    model = HCPF(components, **value_model, n_fits=fits, max_iter=max_iter, random_state=seed)
+    found = evaluate_model(
+        model, parts, k=top, baselines=output is not None, early_stopping=True, random_state=seed,
         n_threads=threads,
     )  # fmt: skip
-    found = evaluate_model(
-        model, parts, k=top, baselines=output is not None, early_stopping=True, random_state=seed
-    )
     about = describe_value_model(model.value_model_)
     if output is not None:
         with replacing(output) as partial:

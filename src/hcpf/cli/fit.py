@@ -14,6 +14,7 @@ from hcpf.cli.files import note_written
 from hcpf.cli.models import prepare_model, value_model_settings
 from hcpf.cli.screen import element_text, ending_text, note, show_facts, show_json
 from hcpf.cli.sources import Source
+from hcpf.training.settings import Settings
 
 if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
@@ -27,18 +28,18 @@ def fit(
     ],
     user: options.User = None,
     item: options.Item = None,
-    response: options.Response = None,
-    duplicates: options.OnDuplicates = options.Duplicates.error,
+    value: options.Value = None,
+    duplicates: options.OnDuplicates = "error",
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     element: options.ElementName = "auto",
-    vary_by: options.VaryByOption = None,
-    hurdle: options.HurdleOption = False,
-    components: options.Components = 50,
-    fits: options.Fits = 4,
-    train_on: options.TrainOnOption = options.TrainOn.full,
-    max_iter: options.MaxIter = 300,
-    tol: options.Tolerance = 1e-4,
+    vary_by: options.VaryBy = None,
+    hurdle: options.Hurdle = False,
+    components: options.Components = Settings.n_components,
+    fits: options.Fits = Settings.n_fits,
+    train_on: options.TrainOn = Settings.train_on,
+    max_iter: options.MaxIter = Settings.max_iter,
+    tol: options.Tolerance = Settings.tol,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     checkpoint: options.Checkpoint = None,
@@ -51,7 +52,7 @@ def fit(
     """
     prepare_model(output, overwrite=overwrite)
     value_model = value_model_settings(element, vary_by, hurdle, train_on)
-    entries = Source(data, user, item, response, duplicates, header, delimiter).read()
+    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
     from hcpf.estimator import HCPF
     from hcpf.model.inspect import describe_fit
 
@@ -63,9 +64,7 @@ def fit(
         max_iter=max_iter,
         tol=tol,
         random_state=seed,
-        n_threads=threads,
-        checkpoint=checkpoint,
-    ).fit(entries)
+    ).fit(entries, n_threads=threads, checkpoint=checkpoint)
     seconds, existed, model = time.perf_counter() - began, output.exists(), estimator.model_
     model.save(output, overwrite=overwrite)
     n_bytes = note_written(output, replaced=existed)

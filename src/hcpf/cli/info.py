@@ -40,8 +40,8 @@ def info(
     ],
     user: options.User = None,
     item: options.Item = None,
-    response: options.Response = None,
-    duplicates: options.OnDuplicates = options.Duplicates.error,
+    value: options.Value = None,
+    duplicates: options.OnDuplicates = "error",
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     names: options.Names = None,
@@ -60,7 +60,7 @@ def info(
         about = _describe_model(folder, names)
         show_json(about) if as_json else _show_model(about)
         return
-    about = _describe_data(Source(data, user, item, response, duplicates, header, delimiter))
+    about = _describe_data(Source(data, user, item, value, duplicates, header, delimiter))
     show_json(about) if as_json else _show_data(about)
 
 
@@ -68,12 +68,12 @@ def _describe_data(source: Source) -> dict[str, Any]:
     import numpy as np
 
     from hcpf.data.summary import summarize
-    from hcpf.training.resolve import likeliest_element
+    from hcpf.training.resolve import most_likely_element
 
     data, n_repeated = source.read_counting_repeats()
     about = {"kind": "data", **summarize(data, n_repeated).as_dict()}
     values = data.values.astype(np.float64)
-    about["most_likely"] = likeliest_element(values).name if np.ptp(values) else "degenerate"
+    about["most_likely"] = most_likely_element(values).name if np.ptp(values) else "degenerate"
     about["warnings"] = [name_options(text) for text in about["warnings"]]
     return about
 

@@ -103,7 +103,7 @@ def _predict_file(model: "FittedModel", path: Path, skip_unknown: bool) -> "Iter
     from hcpf.data.readers import read_pairs
     from hcpf.model.predict import predict_table
 
-    roles, header = Source([str(path)], response="none").columns()
+    roles, header = Source([str(path)], value="none").columns()
     n_skipped = 0
     for first, second in read_pairs(path, roles.user, roles.item, header=header):
         users, items = parse_ids(model.user_index, first), parse_ids(model.item_index, second)

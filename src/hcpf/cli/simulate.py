@@ -51,12 +51,12 @@ def simulate(
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
 ) -> None:
-    """Draw data from the model and write them with the columns user, item and response."""
+    """Draw data from the model and write them with the columns user, item and value."""
     if (users is None) != (items is None) or (users is None and like is None):
         raise typer.BadParameter("Pass USERS and ITEMS, or --like with a data set of the paper.")
     prepare_table(output, overwrite=overwrite)
     from hcpf.core.value_model import ValueModel
-    from hcpf.elements.parse import parse_element
+    from hcpf.elements.registry import parse_element
     from hcpf.model.inspect import describe_value_model
     from hcpf.simulation import simulate as draw
 
@@ -86,7 +86,7 @@ def _write(data: "Interactions", output: Path, overwrite: bool) -> None:
 
     matrix, existed = data.matrix, output.exists()
     users = np.repeat(data.users, np.diff(matrix.indptr))
-    entries = Table(user=users, item=data.items[matrix.indices], response=matrix.data)
+    entries = Table(user=users, item=data.items[matrix.indices], value=matrix.data)
     write_tables(output, [entries], overwrite=overwrite)
     note_written(output, replaced=existed)
 

@@ -24,8 +24,8 @@ class Source:
     data: Sequence[str]
     user: str | None = None
     item: str | None = None
-    response: str | None = None
-    duplicates: Duplicates = Duplicates.error
+    value: str | None = None
+    duplicates: Duplicates = "error"
     header: bool | None = None
     delimiter: str | None = None
 
@@ -40,8 +40,8 @@ class Source:
             list(self.data),
             user=roles.user,
             item=roles.item,
-            response=roles.response,
-            duplicates=self.duplicates.value,
+            value=roles.value,
+            duplicates=self.duplicates,
             delimiter=self.delimiter,
             header=header,
         )
@@ -58,11 +58,11 @@ class Source:
             list(self.data),
             user=roles.user,
             item=roles.item,
-            response=roles.response,
+            value=roles.value,
             delimiter=self.delimiter,
             header=header,
         )
-        merge = "sum" if self.duplicates is Duplicates.error else self.duplicates.value
+        merge = "sum" if self.duplicates == "error" else self.duplicates
         data = Interactions(triples.to_matrix(merge), triples.users, triples.items)
         return data, len(triples.values) - data.n_observed
 
@@ -73,17 +73,17 @@ class Source:
         from hcpf.data.readers import find_files
 
         layout = detect_layout(find_files(list(self.data))[0], self.delimiter, self.header)
-        roles = guess_columns(layout.columns, self.user, self.item, self.response)
+        roles = guess_columns(layout.columns, self.user, self.item, self.value)
         if self.header is None and not layout.header:
             note("The first line contains data: the columns are f0, f1, ... (else --header).")
-        given = {"--user": self.user, "--item": self.item, "--response": self.response}
+        given = {"--user": self.user, "--item": self.item, "--value": self.value}
         guessed = [option for option, name in given.items() if name is None]
         if guessed:
             note(f"{roles} (guessed; else {', '.join(guessed)})")
-        if roles.response is None and self.response is None:
+        if roles.value is None and self.value is None:
             unused = [name for name in layout.names if name not in (roles.user, roles.item)]
             if unused:
-                note(f"Not used: {', '.join(unused)}. If one is the value: --response NAME.")
+                note(f"Not used: {', '.join(unused)}. If one is the value: --value NAME.")
         return roles, layout.header
 
     def _is_retail(self) -> bool:
@@ -96,13 +96,13 @@ class Source:
 
         if self.user or self.item:
             raise InputError("retail has its own columns. Remove --user and --item.")
-        response = self.response or "spend"
-        if response not in _RETAIL_VALUES:
+        value = self.value or "spend"
+        if value not in _RETAIL_VALUES:
             raise InputError(
-                f"--response {response}: the values of retail are spend, quantity or invoices."
+                f"--value {value}: the values of retail are spend, quantity or invoices."
             )
-        note(f"retail: user = customer, item = product, response = {response}")
-        return datasets.retail(response)  # pyright: ignore[reportArgumentType]
+        note(f"retail: user = customer, item = product, value = {value}")
+        return datasets.retail(value)  # pyright: ignore[reportArgumentType]
 
 
 def read_names(source: str | None, items: "IdArray") -> dict[str, str]:

@@ -10,7 +10,7 @@ is as accurate as float32. Five modes cover all elements:
 * ``SHIFT``: phi(n) = n, so g(y) only scales the rate and one row serves all (gamma);
 * ``GRID``: rows at some log |g(y)|, interpolated across rows too (normal, inverse Gaussian);
 * ``DIRECT``: no table. For elements so concentrated that n is all but known: a small change of y
-  moves it from one whole number to the next, and few terms of the sum count.
+  moves it from one integer to the next, and few terms of the sum count.
 
 A rate outside the table is summed directly by the kernel.
 """
@@ -146,7 +146,7 @@ def _compound(
         return _known(element, values)
     if max_count is not None and least.max() > max_count:
         raise ParameterError(
-            f"n_truncation={max_count} is too small: the value {distinct[least.argmax()]:g} needs "
+            f"max_count={max_count} is too small: the value {distinct[least.argmax()]:g} needs "
             f"at least n = {least.max():g}."
         )
     return _rows(value_model, values, distinct, max_count, max_log2_rate)
@@ -324,13 +324,13 @@ def _shift(
     g_range: FloatArray,
     octaves: tuple[int, int],
 ) -> tuple[TableArrays, NDArray[np.float32]]:
-    centre = 0.5 * float(g_range.sum())
+    center = 0.5 * float(g_range.sum())
     margin = int(np.ceil(0.5 * np.ptp(g_range) / np.log(2.0))) + 1
     octaves = octaves[0] - margin, octaves[1] + margin
-    series, start, one = weights + n * centre, np.array([0, len(n)]), np.ones(1)
+    series, start, one = weights + n * center, np.array([0, len(n)]), np.ones(1)
     tables = tabulate_rows(series, start, one, _nodes(*octaves))
     arrays = _pack(SHIFT, series, start, one, np.ones(1, np.bool_), octaves, tables)
-    return arrays, values.map(lambda y: np.exp(form.g(y) - centre))
+    return arrays, values.map(lambda y: np.exp(form.g(y) - center))
 
 
 def _grid(

@@ -41,7 +41,7 @@ def _axis_bound(mine: AxisState, shard: Shard, priors: Priors) -> float:
     parts = np.zeros(len(blocks) - 1)
     prior = axis_prior(priors, mine.axis, mine.n_components)
     arguments = factors, prior, priors.axis(mine.axis)[1], blocks, parts
-    share(kernels.side_bound, len(parts), *arguments, work=100.0 * factors.a.size)
+    share(kernels.axis_bound, len(parts), *arguments, work=100.0 * factors.a.size)
     return float(parts.sum())
 
 

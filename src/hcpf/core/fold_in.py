@@ -31,7 +31,7 @@ def fold_in_rows(
     *,
     axis: Axis,
     exclude: Csr | None = None,
-    n_truncation: int | None = None,
+    max_count: int | None = None,
     tempering: float = 1.0,
     theta: ThetaPosterior | None = None,
 ) -> FactorPosterior:
@@ -45,7 +45,7 @@ def fold_in_rows(
         value_model = value_model.replace(element=Degenerate(), vary_by=None, hurdle=False)
     data = ShardData.whole(matrix, exclude)
     order = UserOrder.of(data.numbers, data.n_users, None)
-    source = ShardSource(data, order, n_truncation=n_truncation)
+    source = ShardSource(data, order, max_count=max_count)
     fold = _FoldIn(source, source.lay_out(value_model), fixed)
     prior = axis_prior(priors, axis, fixed.shape_.shape[1], scale=tempering)
     mine = fold.run(prior, theta)

@@ -25,7 +25,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
     Numba looks only at the file a function stands in, so a changed callee in another file would
     go unnoticed: the cache folder is named after the content of all of them, which stand in
-    ``hcpf.core.kernels``. Where no folder can be written, every process compiles anew.
+    ``hcpf.core.kernels``. Where no folder can be written, every process compiles again.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -285,14 +285,14 @@ class ShardSource:
     data: ShardData
     order: UserOrder
     comm: Collective = LOCAL
-    n_truncation: int | None = None
+    max_count: int | None = None
     tempering: float = 1.0
 
     def lay_out(self, value_model: ValueModel, max_log2_rate: FloatArray | None = None) -> Shard:
         """Lay out the data for a value model, with tables that serve rates up to a largest."""
         matrix, order, totals = self.data.matrix, self.order.order, self._totals()
         tables, coordinate = tabulate_values(
-            value_model, matrix.data, self.comm, self.n_truncation, max_log2_rate
+            value_model, matrix.data, self.comm, self.max_count, max_log2_rate
         )
         values = Values(matrix, order, self.comm)
         sharing = value_model.sharing

@@ -16,7 +16,7 @@ from hcpf.core.theta import ThetaPosterior
 
 @dataclass(frozen=True, eq=False)
 class FactorPosterior:
-    r"""One side: :math:`q(s_{uk}) = \mathrm{Gamma}(a_{uk}, b_{uk})`, activities likewise.
+    r"""One axis: :math:`q(s_{uk}) = \mathrm{Gamma}(a_{uk}, b_{uk})`, activities likewise.
 
     Arrays are stored as they were trained (float32 factors) and read as float64.
     """
@@ -49,7 +49,7 @@ class FactorPosterior:
         return special.psi(self.a) - np.log(self.b)
 
     def at(self, rows: Any) -> "FactorPosterior":
-        """Some of the rows, chosen as NumPy would."""
+        """Return some of the rows, chosen as NumPy would."""
         return FactorPosterior(
             self.shape_[rows],
             self.mean_[rows],
@@ -59,7 +59,7 @@ class FactorPosterior:
         )
 
     def joined(self, more: "FactorPosterior") -> "FactorPosterior":
-        """These rows, and then more."""
+        """Return these rows followed by more."""
         names = ("shape_", "mean_", "activity_a", "activity_b")
         theta = self.theta
         if theta is not None and more.theta is not None:
@@ -79,7 +79,7 @@ class FactorPosterior:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The posterior of both sides of the matrix."""
+    """The posterior of both axes of the matrix."""
 
     users: FactorPosterior
     items: FactorPosterior

@@ -31,7 +31,7 @@ def tabulate_grid(
 
     An interval between two rows is halved until the cubic across it meets the direct sum in its
     middle at all nodes. None where that takes too many rows: where a small change of g moves n
-    from one whole number to the next, a table does not pay.
+    from one integer to the next, a table does not pay.
     """
     log_x, start = np.log(nodes), np.array([0, len(series)])
 

@@ -20,6 +20,7 @@ from hcpf._types import FloatArray
 from hcpf.core.axis import Axis, AxisState
 from hcpf.core.collective import LOCAL, Collective, sum_scalar
 from hcpf.core.layout import Shard, Values
+from hcpf.core.threads import single_blas_thread
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
 from hcpf.elements.conjugate import Conjugate, Part, Sharing, Theta
@@ -56,15 +57,15 @@ class ThetaPosterior:
 
     @classmethod
     def at_prior(cls, rows: int, chi0: float, nu0: float) -> "ThetaPosterior":
-        """Rows of which nothing is known yet."""
+        """Return rows without entries: their posterior is the prior."""
         return cls(np.full(rows, chi0), np.full(rows, nu0), chi0, nu0)
 
     def at(self, rows: Any) -> "ThetaPosterior":
-        """Some of the rows, chosen as NumPy would."""
+        """Return some of the rows, chosen as NumPy would."""
         return replace(self, chi=self.chi[rows], nu=self.nu[rows])
 
     def joined(self, more: "ThetaPosterior") -> "ThetaPosterior":
-        """These rows, and then more."""
+        """Return these rows followed by more."""
         return replace(
             self, chi=np.concatenate([self.chi, more.chi]), nu=np.concatenate([self.nu, more.nu])
         )
@@ -72,7 +73,7 @@ class ThetaPosterior:
     def observing(
         self, chi: FloatArray, nu: FloatArray, rows: slice = slice(None)
     ) -> "ThetaPosterior":
-        """The optimal posterior of some rows, whose entries add ``chi`` and ``nu``."""
+        """Return the optimal posterior, given what the entries of some rows add to chi and nu."""
         chi, nu = self.chi0 + chi, self.nu0 + nu
         if len(chi) == len(self.chi):
             return replace(self, chi=chi, nu=nu)
@@ -81,15 +82,15 @@ class ThetaPosterior:
         return mine
 
     def scaled(self, chi: float, nu: float) -> "ThetaPosterior":
-        """The same with chi and nu, those of the prior too, multiplied."""
+        """Return chi and nu, those of the prior as well, multiplied by factors."""
         return ThetaPosterior(chi * self.chi, nu * self.nu, chi * self.chi0, nu * self.nu0)
 
     def divergence(self, conjugate: Conjugate) -> float:
-        """Kullback-Leibler divergence of the posterior from the prior, summed over the rows."""
+        """Return the Kullback-Leibler divergence from the prior, summed over the rows."""
         theta, psi = conjugate.moments(self.chi, self.nu)
         inner = (self.chi - self.chi0) * theta - (self.nu - self.nu0) * psi
-        prior = conjugate.log_normaliser(np.array(self.chi0), np.array(self.nu0))
-        return float(np.sum(inner - conjugate.log_normaliser(self.chi, self.nu) + prior))
+        prior = conjugate.log_normalizer(np.array(self.chi0), np.array(self.nu0))
+        return float(np.sum(inner - conjugate.log_normalizer(self.chi, self.nu) + prior))
 
     def with_best_prior(
         self,
@@ -112,7 +113,7 @@ class ThetaPosterior:
         if not nu.size:
             return self
         some = np.linspace(0, nu.size - 1, min(nu.size, _MAX_PRIOR_ROWS)).astype(np.int64)
-        if not conjugate.exact:
+        if not conjugate.is_exact:
             # Laplace's normalizer does not tell where the center is: that of all the values.
             centered, center = True, float(chi.sum() / nu.sum())
             self = replace(self, chi0=center * self.nu0)
@@ -127,9 +128,10 @@ class ThetaPosterior:
         highest = min(_LOG_STRENGTH[1], float(start[0]) + _LOG_GROWTH)
         bounds = [(_LOG_STRENGTH[0], highest)]
         bounds += [(start[-1] - 5.0, start[-1] + 5.0)] * (not centered)
-        found: Any = optimize.minimize(
-            loss, start, method="L-BFGS-B", bounds=bounds, options={"eps": _DIFFERENCE}
-        )
+        with single_blas_thread():
+            found: Any = optimize.minimize(
+                loss, start, method="L-BFGS-B", bounds=bounds, options={"eps": _DIFFERENCE}
+            )
         prior = space.prior(np.asarray(found.x))
         now = _evidence(conjugate, self.chi0, self.nu0, chi, nu)
         if not _evidence(conjugate, *prior, chi, nu) > now:
@@ -141,8 +143,8 @@ def _evidence(
     conjugate: Conjugate, chi0: float, nu0: float, chi: FloatArray, nu: FloatArray
 ) -> float:
     with np.errstate(all="ignore"):
-        prior = conjugate.log_normaliser(np.array(chi0), np.array(nu0))
-        total = float(np.sum(conjugate.log_normaliser(chi0 + chi, nu0 + nu) - prior))
+        prior = conjugate.log_normalizer(np.array(chi0), np.array(nu0))
+        total = float(np.sum(conjugate.log_normalizer(chi0 + chi, nu0 + nu) - prior))
     return total if np.isfinite(total) else -1e300
 
 
@@ -168,7 +170,7 @@ class _PriorSpace:
 def _unbounded(
     conjugate: Conjugate, center: float, nu0: float
 ) -> tuple[Callable[[float], float], Callable[[float], float]]:
-    low, high = conjugate.lowest, conjugate.highest
+    low, high = conjugate.min_center, conjugate.max_center
     if np.isinf(low):
         unit = max(abs(center), nu0**-0.5)  # the normal's own spread: its center may be 0
         return (lambda c: c / unit), (lambda t: t * unit)
@@ -396,13 +398,14 @@ def pair_shift(
     conjugate = element.conjugate
     if value_model.vary_by is None or value_model.hurdle or conjugate is None:
         return 0.0
-    sides = [g.at(rows) for g, rows in ((users, np.array([u])), (items, i)) if g is not None]
-    if len(sides) == 1:
-        psi = conjugate.moments(sides[0].chi, sides[0].nu)[1]
+    rows_of = ((users, np.array([u])), (items, i))
+    thetas = [theta.at(rows) for theta, rows in rows_of if theta is not None]
+    if len(thetas) == 1:
+        psi = conjugate.moments(thetas[0].chi, thetas[0].nu)[1]
     else:
         sharing = conjugate.sharing
         assert sharing is not None
-        user, item = (sharing.part(side.chi, side.nu) for side in sides)
+        user, item = (sharing.part(theta.chi, theta.nu) for theta in thetas)
         psi = user.psi + item.psi
         if user.cross is not None and item.cross is not None:
             psi = psi + sharing.sign * user.cross * item.cross

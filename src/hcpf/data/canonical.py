@@ -81,7 +81,7 @@ def _dense(X: Any) -> NDArray[Any]:
     if hasattr(X, "columns"):
         raise InputError(
             "X is a data frame. If its rows are (user, item, value), pass "
-            "Interactions.from_frame(X, user=..., item=..., response=...); if its columns are the "
+            "Interactions.from_frame(X, user=..., item=..., value=...); if its columns are the "
             "items, Interactions.from_matrix(X.to_numpy(), items=...)."
         )
     if isinstance(X, np.ma.MaskedArray):

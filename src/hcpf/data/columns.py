@@ -139,7 +139,7 @@ class _IdColumn:
     def _as_array(self, ids: list[Any]) -> IdArray:
         if self._kind == "UUIDs":
             return object_array([uuid.UUID(bytes=value) for value in ids])
-        if self._kind != "whole numbers":
+        if self._kind != "integers":
             return integers_if_exact(ids) if self.from_text else object_array(ids)
         dtype = narrowest_type(ids)
         if dtype is None:
@@ -160,9 +160,9 @@ def _uniform_ids(column: ArrowArray, name: str) -> tuple[ArrowArray, str]:
         return column.cast(pa.large_string()), "strings"
     if types.is_integer(arrow_type):
         target = pa.uint64() if types.is_uint64(arrow_type) else pa.int64()
-        return column.cast(target), "whole numbers"
+        return column.cast(target), "integers"
     raise InputError(
-        f"Column {name!r} holds {arrow_type}, but ids must be strings, whole numbers or UUIDs."
+        f"Column {name!r} holds {arrow_type}, but ids must be strings, integers or UUIDs."
         + (" Cast it to text or to integers first." if types.is_floating(arrow_type) else "")
     )
 
@@ -188,7 +188,7 @@ class _ValueColumn:
                 first = int(np.argmin(finite))
                 raise InputError(
                     f"Column {self.name!r} has the value {plain(values[first])} in row "
-                    f"{self.n_rows + first + 1} (the first is 1); responses must be finite. Drop "
+                    f"{self.n_rows + first + 1} (the first is 1); values must be finite. Drop "
                     "such rows."
                 )
             self._batches.append(values)
@@ -209,7 +209,7 @@ class _ValueColumn:
             or types.is_decimal(arrow_type)
         ):
             raise InputError(
-                f"Column {self.name!r} holds {arrow_type}, but responses must be numbers."
+                f"Column {self.name!r} holds {arrow_type}, but values must be numbers."
             )
         return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 

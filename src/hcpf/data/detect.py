@@ -139,7 +139,7 @@ def _reason(error: Exception) -> str:
     no_number = re.search(r"conversion error to double: invalid value '(.*)'", line)
     if no_number is None:
         return line
-    return f"the response {no_number[1]!r} is not a number. Drop or correct such rows."
+    return f"the value {no_number[1]!r} is not a number. Drop or correct such rows."
 
 
 def _suffixes(path: Path) -> tuple[str, str | None]:

@@ -16,11 +16,11 @@ Column = str | int
 """A column by name or by position, counted from 0."""
 
 
-def triples_from_frame(frame: Any, user: Column, item: Column, response: Column | None) -> Triples:
+def triples_from_frame(frame: Any, user: Column, item: Column, value: Column | None) -> Triples:
     """Read three columns of a pandas, polars, Arrow or other data frame."""
     native = _as_frame(frame)
     names = _guarded(lambda: list(native.collect_schema().names()))
-    wanted = choose_columns(names, user, item, response)
+    wanted = choose_columns(names, user, item, value)
     eager = native
     if isinstance(native, nw.LazyFrame):
         needed = [name for name in wanted if name is not None]
@@ -73,14 +73,14 @@ def triples_from_arrays(users: Any, items: Any, values: Any | None) -> Triples:
 
 
 def choose_columns(
-    names: list[str], user: Column, item: Column, response: Column | None
+    names: list[str], user: Column, item: Column, value: Column | None
 ) -> tuple[str, str, str | None]:
     """Return the names of the given columns, or raise an InputError that lists all columns."""
-    roles = {"user": user, "item": item} | ({} if response is None else {"response": response})
+    roles = {"user": user, "item": item} | ({} if value is None else {"value": value})
     given = [names[_position(names, role, column)] for role, column in roles.items()]
     if len(set(given)) < len(given):
-        raise InputError(f"user, item and response must be different columns; got {given}.")
-    return given[0], given[1], None if response is None else given[2]
+        raise InputError(f"user, item and value must be different columns; got {given}.")
+    return given[0], given[1], None if value is None else given[2]
 
 
 def _position(names: list[str], role: str, column: Any) -> int:
@@ -161,5 +161,5 @@ def _objects(name: str, values: list[Any]) -> ArrowArray:
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"Column {name!r} cannot be read: {_one_line(error)}. Ids must be strings, whole "
-            "numbers or UUIDs, all of one kind, and responses numbers."
+            "numbers or UUIDs, all of one kind, and values numbers."
         ) from None

@@ -36,18 +36,18 @@ class ColumnRoles:
 
     user: str
     item: str
-    response: str | None
+    value: str | None
 
     def __str__(self) -> str:
-        value = "none, every row counts as 1" if self.response is None else self.response
-        return f"user = {self.user}, item = {self.item}, response = {value}"
+        value = "none, every row counts as 1" if self.value is None else self.value
+        return f"user = {self.user}, item = {self.item}, value = {value}"
 
 
 def guess_columns(
     columns: Sequence[FileColumn],
     user: str | None = None,
     item: str | None = None,
-    response: str | None = None,
+    value: str | None = None,
 ) -> ColumnRoles:
     """Return the columns of users, items and values, guessing those that are not given.
 
@@ -55,36 +55,36 @@ def guess_columns(
     ----------
     columns : sequence of FileColumn
         The columns of a file, as ``detect_layout`` returns them.
-    user, item, response : str, optional
-        Columns that are known, by name or by position from 0 ("0", "1", ...). The response "none"
+    user, item, value : str, optional
+        Columns that are known, by name or by position from 0 ("0", "1", ...). The value "none"
         counts every row as 1.
 
     Examples
     --------
     >>> table = [FileColumn("CustomerID", "integer"), FileColumn("sku", "text")]
     >>> print(guess_columns([*table, FileColumn("spend", "real")]))
-    user = CustomerID, item = sku, response = spend
+    user = CustomerID, item = sku, value = spend
     >>> print(guess_columns(table, item="CustomerID"))
-    user = sku, item = CustomerID, response = none, every row counts as 1
+    user = sku, item = CustomerID, value = none, every row counts as 1
     """
-    names = {"user": user, "item": item, "response": response}
-    if response is not None and _is_none(columns, response):
-        del names["response"]
+    names = {"user": user, "item": item, "value": value}
+    if value is not None and _is_none(columns, value):
+        del names["value"]
     roles = {role: _given(columns, role, name) for role, name in names.items() if name is not None}
     left = [column for column in columns if column not in roles.values()]
     _guess_ids(columns, roles, left)
-    if response is None:
-        value = (
+    if value is None:
+        column = (
             _by_name(left, _VALUES, ("integer", "real"))
             or _after_ids(columns, roles, left)
             # Text in a column of values is an error that reading reports; it is not to be ignored.
             or _by_name(left, _VALUES, ("text",))
         )
-        if value is not None:
-            roles["response"] = value
-    value = roles.get("response")
+        if column is not None:
+            roles["value"] = column
+    column = roles.get("value")
     return ColumnRoles(
-        roles["user"].name, roles["item"].name, None if value is None else value.name
+        roles["user"].name, roles["item"].name, None if column is None else column.name
     )
 
 

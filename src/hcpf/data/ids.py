@@ -148,7 +148,7 @@ class IdIndex:
 def _describe(ids: IdArray) -> str:
     """Return the kind of the ids as messages name it."""
     if ids.dtype.kind != "O":
-        return "whole numbers"
+        return "integers"
     first = next(iter(ids.flat), "")
     return "strings" if isinstance(first, str) else "UUIDs"
 

@@ -104,7 +104,7 @@ class Interactions:
         *,
         user: "Column",
         item: "Column",
-        response: "Column | None" = None,
+        value: "Column | None" = None,
         duplicates: Duplicates = "error",
     ) -> Self:
         """Read a data frame with one row per observed pair.
@@ -113,9 +113,9 @@ class Interactions:
         ----------
         frame : pandas, polars or Arrow data frame, or any other that narwhals knows
             Lazy frames are collected, the columns asked for only.
-        user, item, response : str or int
+        user, item, value : str or int
             Columns by name, or by position from 0: an integer is always a position. Ids are
-            strings, integers or UUIDs. Without a response every pair counts 1.
+            strings, integers or UUIDs. Without a value every pair counts 1.
         duplicates : {"error", "sum", "mean", "last"}
             What to do with a pair that has more than one row.
 
@@ -123,12 +123,12 @@ class Interactions:
         --------
         >>> import pyarrow
         >>> sales = pyarrow.table({"who": ["ann", "bob"], "what": ["tea", "tea"], "paid": [3, 5]})
-        >>> Interactions.from_frame(sales, user="who", item="what", response="paid")
+        >>> Interactions.from_frame(sales, user="who", item="what", value="paid")
         Interactions(2 users x 1 items, 2 observed, sparsity 0.000000)
         """
         from hcpf.data.frames import triples_from_frame
 
-        return cls._from_triples(triples_from_frame(frame, user, item, response), duplicates)
+        return cls._from_triples(triples_from_frame(frame, user, item, value), duplicates)
 
     @classmethod
     def from_arrays(
@@ -153,7 +153,7 @@ class Interactions:
         *,
         user: "Column",
         item: "Column",
-        response: "Column | None" = None,
+        value: "Column | None" = None,
         duplicates: Duplicates = "error",
         delimiter: str | None = None,
         header: bool = True,
@@ -167,8 +167,8 @@ class Interactions:
         ----------
         path : path, glob such as "sales-*.parquet", or a list of them
             The format is known by the ending; text files may be packed (.gz, .zst, ...).
-        user, item, response : str or int
-            Columns by name, or by position from 0. Without a response every row counts 1. Ids in
+        user, item, value : str or int
+            Columns by name, or by position from 0. Without a value every row counts 1. Ids in
             text files become integers only if nothing is lost: "007" stays text.
         duplicates : {"error", "sum", "mean", "last"}
             What to do with a pair that has more than one row.
@@ -182,7 +182,7 @@ class Interactions:
         from hcpf.data.readers import read_triples
 
         triples = read_triples(
-            path, user=user, item=item, response=response, delimiter=delimiter, header=header,
+            path, user=user, item=item, value=value, delimiter=delimiter, header=header,
             progress=progress,
         )  # fmt: skip
         return cls._from_triples(triples, duplicates)

@@ -35,7 +35,7 @@ def read_triples(
     *,
     user: Column,
     item: Column,
-    response: Column | None,
+    value: Column | None,
     delimiter: str | None = None,
     header: bool = True,
     progress: bool | None = None,
@@ -47,16 +47,16 @@ def read_triples(
         progress = flag("progress", progress)
     files = find_files(paths)
     text_only = {format_of(path) for path in files} == {"text"}
-    builder = TripleBuilder(str(user), str(item), str(response), text_ids=text_only)
+    builder = TripleBuilder(str(user), str(item), str(value), text_ids=text_only)
     n_bytes = sum(path.stat().st_size for path in files)
     with progress_bar(progress, "Reading", max(n_bytes // _MEGABYTE, 1)) as advance:
         for path in files:
             builder.start_file()
             layout = detect_layout(path, delimiter, header)
             with file_errors(path):
-                chosen = choose_columns(layout.names, user, item, response)
+                chosen = choose_columns(layout.names, user, item, value)
                 for batch, bytes_read in _batches(path, layout, chosen):
-                    values = None if response is None else batch.column(2)
+                    values = None if value is None else batch.column(2)
                     builder.add(batch.column(0), batch.column(1), values)
                     advance(bytes_read / _MEGABYTE, path.name)
     with file_errors(files[0] if len(files) == 1 else f"{files[0]}, …, {files[-1]}"):

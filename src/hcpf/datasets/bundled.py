@@ -14,12 +14,12 @@ pc: Any = compute  # its functions are made at run time, unseen by type checkers
 _COLUMNS = {"spend": "pence", "quantity": "quantity", "invoices": "invoices"}
 
 
-def retail(response: Literal["spend", "quantity", "invoices"] = "spend") -> Interactions:
+def retail(value: Literal["spend", "quantity", "invoices"] = "spend") -> Interactions:
     """Customers x products of a British shop for gifts, from December 2010 to December 2011.
 
     Parameters
     ----------
-    response : {"spend", "quantity", "invoices"}
+    value : {"spend", "quantity", "invoices"}
         The pounds that the customer spent on the product in all, the units bought, or the number
         of invoices with the product.
 
@@ -33,7 +33,7 @@ def retail(response: Literal["spend", "quantity", "invoices"] = "spend") -> Inte
     Notes
     -----
     Derived from D. Chen, Online Retail, UCI Machine Learning Repository, 2015,
-    `doi:10.24432/C5BW33 <https://doi.org/10.24432/C5BW33>`_, licence CC BY 4.0.
+    `doi:10.24432/C5BW33 <https://doi.org/10.24432/C5BW33>`_, license CC BY 4.0.
     ``LICENSE-retail.txt`` in this folder tells what was changed.
 
     Examples
@@ -44,7 +44,7 @@ def retail(response: Literal["spend", "quantity", "invoices"] = "spend") -> Inte
     >>> float(data.values.min()), float(data.values.max())
     (1.0, 63.0)
     """
-    column = _COLUMNS[one_of("response", response, tuple(_COLUMNS))]
+    column = _COLUMNS[one_of("value", value, tuple(_COLUMNS))]
     table = _load("retail.parquet", ["customer", "product", column])
     values = pc.cast(table[column], pa.float64())
     if column == "pence":

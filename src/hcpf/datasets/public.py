@@ -226,7 +226,7 @@ _STEAM_LAYOUT = TableLayout(
 def steam(
     path: PathLike,
     *,
-    behaviour: Literal["play", "purchase"] = "play",
+    behavior: Literal["play", "purchase"] = "play",
     duplicates: Duplicates = "sum",
 ) -> Interactions:
     """Read Steam (``steam-200k.csv`` on Kaggle): players x games, the hours played.
@@ -235,12 +235,12 @@ def steam(
     ----------
     path : path
         ``steam-200k.csv``, or the folder or zip that holds it.
-    behaviour : {"play", "purchase"}
+    behavior : {"play", "purchase"}
         The hours played; or the games bought, each counting 1.
     duplicates : {"error", "sum", "mean", "last"}
         How to merge several rows of a pair; by default the sum.
     """
-    keep = ("f2", f"^{one_of('behaviour', behaviour, ('play', 'purchase'))}$")
+    keep = ("f2", f"^{one_of('behavior', behavior, ('play', 'purchase'))}$")
     return read_table(path, _STEAM, (replace(_STEAM_LAYOUT, keep=keep),), duplicates)
 
 

@@ -12,8 +12,8 @@ from hcpf.distributions.pair import (
 )
 from hcpf.distributions.series import sum_over_n
 from hcpf.elements.base import Element
-from hcpf.elements.mixture import poisson_mixture
 from hcpf.elements.special import truncated_poisson_moments
+from hcpf.elements.sums import poisson_mixture
 
 
 class SumOfElements(ValueLaw):
@@ -46,7 +46,7 @@ class SumOfElements(ValueLaw):
 
     def log_prob_zero(self, element: Element) -> FloatArray | float | None:
         has_zero = element.support.discrete and element.support.has_zero
-        if has_zero and np.any(element.spread_of_mean):
+        if has_zero and np.any(element.variance_of_mean):
             return None  # elements that share an uncertain theta are not independent
         return element.log_prob_zero
 

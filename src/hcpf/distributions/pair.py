@@ -18,7 +18,7 @@ from hcpf._types import ArrayLike, FloatArray
 from hcpf.distributions.quantile import invert_cdf
 from hcpf.elements.base import Element
 from hcpf.elements.domains import Domain, as_float_array, check_not_nan, check_rng
-from hcpf.elements.sampling import truncated_poisson
+from hcpf.elements.sums import truncated_poisson
 from hcpf.errors import IncompleteElementError, InputError
 
 Moments = tuple[FloatArray, FloatArray]
@@ -122,7 +122,7 @@ class Distribution:
         """The variance."""
         mean, variance = self._count_moments
         within = mean * self.element.variance + variance * np.square(self.element.mean)
-        return np.asarray(within + (variance + np.square(mean)) * self.element.spread_of_mean)
+        return np.asarray(within + (variance + np.square(mean)) * self.element.variance_of_mean)
 
     def log_density(self, y: ArrayLike) -> FloatArray:
         r"""Return the log density of observing the value ``y``.

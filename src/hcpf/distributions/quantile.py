@@ -1,4 +1,4 @@
-"""Quantiles of a distribution on the line, or on the whole numbers, from its cdf."""
+"""Quantiles of a distribution on the line, or on the integers, from its cdf."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ def invert_cdf(
 
     All arrays are flat. The mean and the spread (standard deviation) only say where to begin.
     There may be a point mass at 0; elsewhere the distribution is either continuous or confined
-    to whole numbers.
+    to integers.
     """
     everyone = np.arange(q.size)
     found = np.zeros(q.shape)
@@ -59,7 +59,7 @@ class _Side:
         u = np.log(np.clip(start, 1e-300, 1e300))
         low, high = self._bracket(u, -1.0), self._bracket(u, 1.0)
         if self._discrete:
-            return self._whole_number(np.floor(np.exp(low)), np.floor(np.exp(high)))
+            return self._integer(np.floor(np.exp(low)), np.floor(np.exp(high)))
         low, high = self._chandrupatla(low, high)
         return np.exp(high if self._side > 0 else low)
 
@@ -76,12 +76,12 @@ class _Side:
             step *= 2.0
         return edge
 
-    def _whole_number(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Bisect between a whole number below the quantile and one that is not."""
+    def _integer(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Bisect between an integer below the quantile and one that is not."""
         active = np.arange(low.size)
         while True:
             middle = np.floor(0.5 * (low[active] + high[active]))
-            # Beyond 2^53 the whole numbers are further apart than 1.
+            # Beyond 2^53 the integers are further apart than 1.
             between = (middle > low[active]) & (middle < high[active])
             active, middle = active[between], middle[between]
             if not active.size:

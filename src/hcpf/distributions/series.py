@@ -21,7 +21,7 @@ _NEGLIGIBLE = 1e-20
 
 @dataclass(frozen=True)
 class SeriesSum:
-    """log of the sum, and the mean and second moment of n under the normalised terms."""
+    """log of the sum, and the mean and second moment of n under the normalized terms."""
 
     log_sum: FloatArray
     mean: FloatArray

@@ -2,7 +2,7 @@
 
 from hcpf.elements.base import Element, Separable, Tabulated, parameter
 from hcpf.elements.binomial import Binomial
-from hcpf.elements.degenerate import Degenerate
+from hcpf.elements.degenerate import Degenerate, Presence
 from hcpf.elements.domains import (
     COUNTS,
     POSITIVE,
@@ -22,7 +22,6 @@ from hcpf.elements.logarithmic import Logarithmic
 from hcpf.elements.negative_binomial import NegativeBinomial
 from hcpf.elements.normal import Normal
 from hcpf.elements.poisson import Poisson
-from hcpf.elements.presence import Presence
 from hcpf.elements.registry import ALL, get
 from hcpf.elements.zero_truncated_poisson import ZeroTruncatedPoisson
 

@@ -19,12 +19,9 @@ from hcpf.elements.domains import (
     check_not_nan,
     check_rng,
 )
-from hcpf.errors import (
-    EstimationError,
-    IncompleteElementError,
-    InputError,
-    ParameterError,
-)
+from hcpf.elements.search import numeric_maximum
+from hcpf.elements.sums import summed_cdf
+from hcpf.errors import EstimationError, IncompleteElementError, InputError, ParameterError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -33,13 +30,13 @@ Parameter = float | FloatArray
 
 
 def parameter(domain: Domain) -> Any:
-    """Declare a parameter of an element; left out (None), it waits to be estimated."""
+    """Declare a parameter of an element; the default None means that it is to be estimated."""
     return dataclasses.field(default_factory=lambda: None, metadata={"domain": domain})
 
 
 @dataclass(frozen=True)
 class Separable:
-    """log p(y | n) = c(y) + f(n) + g(y) phi(n): one scalar g(y) per entry says all."""
+    """log p(y | n) = c(y) + f(n) + g(y) phi(n): of y only the number g(y) matters for n."""
 
     c: Callable[[FloatArray], FloatArray]
     f: Callable[[FloatArray], FloatArray]
@@ -49,7 +46,7 @@ class Separable:
 
 @dataclass(frozen=True)
 class Tabulated:
-    """log p(y | n) = T(y, n): one row of a table per distinct discrete value."""
+    """log p(y | n) = T(y, n): a table with a row per distinct value."""
 
     table: Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -59,24 +56,24 @@ class Element(ABC):
 
     The density is :math:`\exp(y\theta - \kappa\Psi(\theta))\, h(y, \kappa)` and the sum of n
     independent draws is :math:`p_\Psi(\theta, n\kappa)`. A subclass is a frozen dataclass that
-    declares its parameters and supplies ``theta``, ``kappa``, ``log_partition``,
+    declares its parameters and defines ``theta``, ``kappa`` (unless it is 1), ``log_partition``,
     ``log_base_measure``, ``mean``, ``variance`` and ``draw``; everything else has a default.
 
-    Parameters may be numbers or arrays that broadcast with the values. A parameter left out is
-    estimated from the data by ``complete``.
+    Parameters are numbers or arrays that broadcast with the values. ``complete`` estimates those
+    that are not given.
     """
 
     name: ClassVar[str]
     acronym: ClassVar[str]
     support: ClassVar[Support]
     mean_parameter: ClassVar[str | None] = None
-    """The parameter that follows from the mean at a given kappa; None if inference leaves it."""
+    """The parameter that sets the mean at a given kappa; None if the mean is not estimated."""
     dispersion_parameter: ClassVar[str | None] = None
-    """The continuous parameter that sets kappa; None where kappa is fixed."""
+    """The continuous parameter that sets kappa; None if kappa is fixed."""
     counts_known: ClassVar[bool] = False
-    """Whether a value tells n exactly, as in Poisson factorization."""
+    """Whether a value determines n, as in Poisson factorization."""
     conjugate: ClassVar[Conjugate | None] = None
-    """The conjugate prior of theta; None where the mean cannot be pooled."""
+    """The conjugate prior of theta; None if the mean cannot be pooled."""
 
     mean: Any
     r"""The mean of one element, :math:`\kappa\Psi'(\theta)`: a parameter or a property."""
@@ -95,7 +92,7 @@ class Element(ABC):
 
     @classmethod
     def domains(cls) -> dict[str, Domain]:
-        """Where each parameter must lie, by name."""
+        """Return the domain of each parameter by name."""
         declared = cast("type[DataclassInstance]", cls)
         fields = dataclasses.fields(declared)
         return {f.name: f.metadata["domain"] for f in fields if "domain" in f.metadata}
@@ -111,21 +108,18 @@ class Element(ABC):
         return len(self.parameters) == len(self.domains())
 
     def __getattr__(self, name: str) -> Any:
-        # Python also comes here when a property, such as theta, met a parameter that is not set.
+        # Python also calls this if a property such as theta needs a parameter that is not set.
         missing = [key for key in self.domains() if key not in self.__dict__]
         if missing and (name in missing or hasattr(type(self), name)):
             raise IncompleteElementError(
-                f"{self!r} has no {' and no '.join(missing)} yet: give it, or call complete(y) to "
-                "estimate it."
+                f"{self!r} has no {' and no '.join(missing)}. Pass it, or estimate it with "
+                "complete(y)."
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         given = self.parameters
-        shown = [
-            f"{name}={_show(given[name])}" if name in given else f"{name}=?"
-            for name in self.domains()
-        ]
+        shown = (f"{k}={_show(given[k]) if k in given else '?'}" for k in self.domains())
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
@@ -136,76 +130,76 @@ class Element(ABC):
         return same_names and all(np.array_equal(mine[name], theirs[name]) for name in mine)
 
     def __hash__(self) -> int:
-        # Numbers that are equal hash alike (0.0 and -0.0 too); arrays count by their shape only.
+        # Equal numbers have equal hashes (0.0 and -0.0 too); of arrays only the shape counts.
         return hash((type(self), *((k, np.shape(v) or v) for k, v in self.parameters.items())))
 
     def replace(self, **changes: Parameter | None) -> Self:
-        """Return the same element with some parameters changed (None leaves one out)."""
-        self._refuse_unknown(changes)
-        return self._made_with({**self._besides, **self.parameters, **changes})
+        """Return the same element with some parameters changed; None unsets one."""
+        self._check_names(changes)
+        return self._made_with({**self._other_fields, **self.parameters, **changes})
 
     @classmethod
     def _made_with(cls, arguments: dict[str, Any]) -> Self:
         return cls(**arguments)
 
     @property
-    def _besides(self) -> dict[str, Any]:
-        """What else the element was made with, by name."""
+    def _other_fields(self) -> dict[str, Any]:
+        """The fields that are not parameters, by name."""
         fields = dataclasses.fields(cast("DataclassInstance", self))
         return {f.name: getattr(self, f.name) for f in fields if "domain" not in f.metadata}
 
     @classmethod
-    def _refuse_unknown(cls, names: Iterable[str]) -> None:
+    def _check_names(cls, names: Iterable[str]) -> None:
         for name in names:
             if name not in cls.domains():
-                known = ", ".join(cls.domains()) or "none at all"
-                raise ParameterError(f"{cls.__name__} has no parameter {name!r}; it has {known}.")
+                known = ", ".join(cls.domains()) or "none"
+                raise ParameterError(
+                    f"{cls.__name__} has no parameter {name!r}. Its parameters: {known}."
+                )
 
     def at(self, index: Any) -> Self:
-        """Select from array parameters as from the values they broadcast with."""
-        chosen = {k: v[index] for k, v in self.parameters.items() if isinstance(v, np.ndarray)}
-        return self._with(chosen)
+        """Return the element with array parameters indexed like the values they belong to."""
+        return self._map_arrays(lambda array: array[index])
 
     def broadcast_to(self, shape: tuple[int, ...]) -> Self:
         """Broadcast array parameters to ``shape`` and flatten them; numbers stay numbers."""
-        varying = {k: v for k, v in self.parameters.items() if isinstance(v, np.ndarray)}
-        return self._with({k: np.broadcast_to(v, shape).ravel() for k, v in varying.items()})
+        return self._map_arrays(lambda array: np.broadcast_to(array, shape).ravel())
 
     def reshape(self, shape: tuple[int, ...]) -> Self:
         """Reshape array parameters; numbers stay numbers."""
-        arrays = {k: v for k, v in self.parameters.items() if isinstance(v, np.ndarray)}
-        return self._with({k: v.reshape(shape) for k, v in arrays.items()})
+        return self._map_arrays(lambda array: array.reshape(shape))
 
-    def _with(self, arrays: dict[str, FloatArray]) -> Self:
-        """Put arrays taken from checked parameters in their place, without a second check."""
+    def _map_arrays(self, change: Callable[[FloatArray], FloatArray]) -> Self:
+        """Return the element with array parameters changed, without checking them again."""
+        arrays = {k: v for k, v in self.parameters.items() if isinstance(v, np.ndarray)}
         if not arrays:
             return self
         other = copy.copy(self)
         for name, array in arrays.items():
-            object.__setattr__(other, name, array)
+            object.__setattr__(other, name, change(array))
         return other
 
     def require(self, values: FloatArray, where: str = "") -> None:
-        """Raise a SupportError if pairs cannot have these values; ``where`` names their source."""
+        """Raise a SupportError unless the support has all values; ``where`` names their source."""
         self.support.require(type(self).__name__ + where, values)
 
     @classmethod
     def seen(cls, values: FloatArray) -> FloatArray:
-        """Return the values as the element sees them: unchanged, unless it ignores them."""
+        """Return the values that the element models: ones if it ignores them, else unchanged."""
         return values
 
     def scaled_for_observed(self, expected_count: float) -> Self:
         r"""Return the element for training on observed entries only.
 
-        There a pair consists of ``expected_count`` elements rather than about one, so that the
-        paper keeps theta and divides :math:`\kappa` by it. Elements whose kappa must stay an
-        integer cannot follow and return themselves unless they override this method.
+        There a pair has ``expected_count`` elements on average instead of about one. The paper
+        keeps theta and divides :math:`\kappa` by it. The default, for elements with a fixed
+        kappa, changes nothing.
         """
         return self
 
     @classmethod
     def min_observed_count(cls, values: FloatArray) -> float:
-        """Return the least E[n] that explains the values when training on observed entries only."""
+        """Return the smallest E[n] that fits the values when training on observed entries only."""
         return 0.0
 
     # -- the exponential dispersion model -----------------------------------------------------
@@ -216,9 +210,9 @@ class Element(ABC):
         """The natural parameter."""
 
     @property
-    @abstractmethod
     def kappa(self) -> Parameter:
-        """The dispersion parameter of one element; n elements have n kappa."""
+        """The dispersion parameter of one element, 1 by default; n elements have n kappa."""
+        return 1.0
 
     @abstractmethod
     def log_partition(self, theta: ArrayLike) -> FloatArray:
@@ -230,54 +224,52 @@ class Element(ABC):
 
     @abstractmethod
     def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Draw one sum of n elements for each entry of ``n`` (all at least 1)."""
+        """Draw one sum of n elements per entry of ``n`` (all at least 1)."""
 
     # -- what follows from it -----------------------------------------------------------------
 
     def log_density(self, y: ArrayLike, n: ArrayLike = 1) -> FloatArray:
-        r"""Log density (or mass) at ``y`` of the sum of ``n`` elements.
+        r"""Return the log density (or mass) at ``y`` of the sum of ``n`` elements.
 
         :math:`\log p(y \mid n) = y\theta - n\kappa\Psi(\theta) + \log h(y, n\kappa)`
         """
         values, counts = self.support.check(type(self).__name__, y), check_counts(n)
-        with np.errstate(over="ignore"):  # a value too far out has density 0
+        with np.errstate(over="ignore"):  # the density of an extreme value underflows to 0
             return self.log_density_unchecked(values, counts)
 
     def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
-        """``log_density`` of a sum, without input checks; overridden to keep more digits.
+        """Return ``log_density`` without input checks; most elements override it for accuracy.
 
-        Far outside the range of the values it may overflow to -inf: callers do not warn of that.
+        At extreme values it may overflow to -inf; callers silence the warning.
         """
         theta, kappa = self.theta, self.kappa
-        normaliser = n * kappa * self.log_partition(theta)
-        return y * theta - normaliser + self.log_base_measure(y, n * kappa)
+        normalizer = n * kappa * self.log_partition(theta)
+        return y * theta - normalizer + self.log_base_measure(y, n * kappa)
 
     def cdf(self, y: ArrayLike, n: ArrayLike = 1) -> FloatArray:
-        """Probability that the sum of ``n`` elements is at most ``y`` (any real ``y``)."""
+        """Return the probability that the sum of ``n`` elements is at most ``y`` (any real)."""
         points, counts = check_not_nan(y, "cdf: y"), check_counts(n)
         with np.errstate(over="ignore"):
             return self.cdf_unchecked(points, counts)
 
     def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
-        """``cdf`` without input checks; by default the running sum of the masses."""
+        """Return ``cdf`` without input checks; by default the running sum of the masses."""
         if not self.support.discrete:
             raise InputError(
                 f"{type(self).__name__} is continuous and defines no cdf: override cdf_unchecked."
             )
-        from hcpf.elements.lattice import summed_cdf
-
         return summed_cdf(self, y, n)
 
     def masses(self, values: FloatArray, n: float) -> FloatArray:
-        """Masses of the sum of n elements on consecutive whole numbers that hold all of it."""
+        """Return the masses of the sum of n elements at consecutive integers with all the mass."""
         return np.exp(self.log_density_unchecked(values, np.full(values.shape, n)))
 
     def compound_cdf(self, y: FloatArray, rate: FloatArray) -> FloatArray | None:
-        """Pr(N >= 1 and X+ <= y) for flat arrays, where X+ has a form of its own; else None."""
+        """Return Pr(N >= 1 and X+ <= y) for flat arrays if X+ has a simpler form, else None."""
         return None
 
     def sample(self, n: ArrayLike, rng: np.random.Generator) -> FloatArray:
-        """Draw one sum of n elements for each entry of ``n``; where n is 0 the sum is 0."""
+        """Draw one sum of n elements per entry of ``n``; where n is 0 the sum is 0."""
         check_rng(rng)
         counts = as_float_array(n, "n, the number of summed elements,")
         shape = np.broadcast_shapes(counts.shape, *map(np.shape, self.parameters.values()))
@@ -291,86 +283,85 @@ class Element(ABC):
 
     @property
     def highest(self) -> Parameter:
-        """The largest value that one element can take, infinite for most."""
+        """The largest value of one element, usually infinite."""
         return np.inf
 
     @property
-    def spread_of_mean(self) -> Parameter:
-        """The variance of the mean itself, which all elements of a sum share; 0 if it is known."""
+    def variance_of_mean(self) -> Parameter:
+        """The variance of the mean, which the elements of a sum share; 0 if theta is known."""
         return 0.0
 
     @property
     def log_prob_zero(self) -> Parameter:
-        """Log probability that one element is exactly 0."""
+        """The log probability that one element is exactly 0."""
         if not (self.support.discrete and self.support.has_zero):
             return -np.inf
         return self.log_density_unchecked(np.zeros(()), np.ones(()))
 
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the largest n (infinite: unbounded) that can give the value y."""
+        """Return the smallest and the largest n, perhaps infinite, that can give the value y."""
         return np.ones_like(y), np.full_like(y, np.inf)
 
     @property
     def form(self) -> Separable | Tabulated:
-        """How log p(y | n) depends on n, for the inference kernels."""
+        """How log p(y | n) depends on n, for the tables of the training kernels."""
         if not self.support.discrete:
-            raise InputError(f"{type(self).__name__} is continuous: its form must be Separable.")
+            raise InputError(
+                f"{type(self).__name__} is continuous and has no form: override it with Separable."
+            )
         return Tabulated(self.log_density_unchecked)
 
     # -- maximum likelihood -------------------------------------------------------------------
 
     @classmethod
     def estimate(cls, y: ArrayLike, **given: Parameter) -> Self:
-        """Maximum-likelihood element for the values ``y``; parameters in ``given`` stay fixed.
+        """Return the maximum-likelihood element for ``y``, with the parameters ``given`` fixed.
 
-        Where the likelihood has no maximum inside the domain the result is the limit that the
-        element's ``maximise_likelihood`` documents, or an EstimationError.
+        If the likelihood has no maximum inside the domain, the result is the limit documented in
+        ``maximize_likelihood`` of the element, or an EstimationError.
         """
-        cls._refuse_unknown(given)
+        cls._check_names(given)
         partial = cls._made_with(dict(given))
         for name, value in partial.parameters.items():
             if np.ndim(value):
                 raise ParameterError(f"{cls.__name__}.estimate: {name} must be a single number.")
         values = cls.support.check(cls.__name__, y).ravel()
         if values.size == 0:
-            raise InputError(f"{cls.__name__} cannot be estimated from no values at all.")
+            raise InputError(f"{cls.__name__} cannot be estimated: there are no values.")
         if partial.is_complete:
             return partial
         try:
             with np.errstate(over="raise", divide="raise", invalid="raise"):
-                return partial.maximise_likelihood(values)
+                return partial.maximize_likelihood(values)
         except ArithmeticError:
             raise EstimationError(
                 f"{cls.__name__} cannot be estimated: values between {values.min():g} and "
-                f"{values.max():g} leave the range of double precision. Rescale them."
+                f"{values.max():g} exceed the range of double precision. Rescale them."
             ) from None
 
     def complete(self, y: ArrayLike) -> Self:
-        """Estimate the parameters that were left out from ``y``, keeping those that are set."""
+        """Return the element with the parameters that are not set estimated from ``y``."""
         if self.is_complete:
             return self
-        found = type(self).estimate(y, **self.parameters)
-        return self.replace(**found.parameters)
+        return self.replace(**type(self).estimate(y, **self.parameters).parameters)
 
     def with_mean(self, mean: Parameter) -> Self:
-        r"""Solve :math:`\kappa\Psi'(\theta)` = mean for theta, with kappa as it is."""
+        r"""Return the element with theta such that :math:`\kappa\Psi'(\theta)` = mean."""
         if self.mean_parameter is None:
             return self
-        return self.replace(**{self.mean_parameter: self.parameter_at(mean)})
+        return self.replace(**{self.mean_parameter: self.parameter_for_mean(mean)})
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
-        """The ``mean_parameter`` that gives this mean at the present kappa, elementwise."""
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
+        """Return the ``mean_parameter`` of a given mean at the present kappa, elementwise."""
         name = self.mean_parameter
         assert name is not None
-        # At a given kappa the likelihood depends on the values through their mean alone.
-        open_ = self.replace(**{name: None})
-        each = [open_.maximise_likelihood(np.array([m])).parameters[name] for m in np.ravel(mean)]
+        # At a given kappa the likelihood depends on the values through their mean only.
+        unset = self.replace(**{name: None})
+        each = [unset.maximize_likelihood(np.array([m])).parameters[name] for m in np.ravel(mean)]
         return np.asarray(each, dtype=np.float64).reshape(np.shape(mean))
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Estimate the missing parameters from checked values; by default by numeric search."""
-        from hcpf.elements.search import numeric_maximum
-
+    def maximize_likelihood(self, y: FloatArray) -> Self:
+        """Estimate the parameters that are not set from checked values; by default numerically."""
         return numeric_maximum(self, y)
 
 

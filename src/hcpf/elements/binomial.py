@@ -8,11 +8,33 @@ from scipy import special
 
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
-from hcpf.elements.conjugate import BinomialConjugate
+from hcpf.elements.conjugate import BetaConjugate
 from hcpf.elements.domains import COUNTS, POSITIVE_INTEGER, SMALLEST, UNIT_INTERVAL
 from hcpf.elements.search import last_rise
-from hcpf.elements.special import log1p_minus, log_binomial, log_rising
+from hcpf.elements.special import digamma, log1p_minus, log_binomial, log_rising
 from hcpf.errors import ParameterError
+
+
+class BinomialConjugate(BetaConjugate):
+    """The probability is Beta(chi, nu - chi)."""
+
+    max_center = 1.0
+
+    def shapes(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return chi, nu - chi
+
+    def mean_of(self, p: FloatArray) -> FloatArray:
+        return p
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        log_fail = digamma(nu - chi)
+        return digamma(chi) - log_fail, digamma(nu) - log_fail
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return chi / nu * (1.0 - chi / nu) / (nu + 1.0)
+
+    def variance_curvature(self, mean: FloatArray) -> FloatArray | float:
+        return -1.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,8 +82,8 @@ class Binomial(Element):
 
     def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         total = n * self.trials
-        whole = np.clip(np.floor(y), 0.0, total - 1.0)
-        inside = special.betainc(total - whole, whole + 1.0, 1.0 - self.probability)
+        floor = np.clip(np.floor(y), 0.0, total - 1.0)
+        inside = special.betainc(total - floor, floor + 1.0, 1.0 - self.probability)
         return np.where(y < 0, 0.0, np.where(y >= total, 1.0, inside))
 
     def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -75,29 +97,29 @@ class Binomial(Element):
         return self.trials
 
     def scaled_for_observed(self, expected_count: float) -> Self:
-        # Trials must stay an integer, so the mean is divided through the probability instead.
+        # Trials must stay an integer, so divide the mean through the probability instead.
         return self.replace(probability=self.probability / expected_count)
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return np.clip(mean / self.trials, SMALLEST, 1.0 - SMALLEST)
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Maximum likelihood with at least as many trials as the largest value.
+    def maximize_likelihood(self, y: FloatArray) -> Self:
+        """Return the maximum-likelihood element, with trials of at least the largest value.
 
-        Values at least as dispersed as a Poisson's have no best finite number of trials; the
-        limit is then 1,000 times the largest value. A probability of 0 or 1 is moved to 1e-9
-        from the edge.
+        For values at least as dispersed as a Poisson's the likelihood rises with the trials
+        without end; they are then 1,000 times the largest value. Probabilities of 0 and 1 are
+        moved by 1e-9.
         """
         given = self.parameters
         largest = max(float(y.max()), 1.0)
         trials = float(given.get("trials", 0.0)) or _best_trials(y, given.get("probability"))
         if trials < largest:
             raise ParameterError(
-                f"Binomial: trials={trials:g} is below the largest value {largest:g}; give at "
-                f"least {largest:g}, or leave trials out."
+                f"Binomial: trials={trials:g} is below the largest value {largest:g}. Pass "
+                f"trials={largest:g} or more, or remove trials= to estimate it."
             )
-        found = self.replace(trials=trials)
-        return found if "probability" in given else found.with_mean(float(y.mean()))
+        element = self.replace(trials=trials)
+        return element if "probability" in given else element.with_mean(float(y.mean()))
 
 
 def log_choose(total: FloatArray, y: FloatArray) -> FloatArray:
@@ -107,10 +129,10 @@ def log_choose(total: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _best_trials(y: FloatArray, probability: Parameter | None) -> int:
-    """Find the number of trials with the largest likelihood, profiled over p unless that is given.
+    """Return the trials with the largest likelihood, profiled over p unless it is given.
 
-    The likelihood is unimodal in the trials (Levin & Reeds 1977). Far out it is so flat that what
-    one more trial gains has to be computed as such, not as a difference of two likelihoods.
+    The likelihood is unimodal in the trials (Levin & Reeds 1977). For many trials it is so flat
+    that the gain of one more trial is computed directly: a difference of likelihoods would cancel.
     """
     values, counts = np.unique(y, return_counts=True)
     mean, largest = float(y.mean()), max(int(y.max()), 1)
@@ -126,10 +148,10 @@ def _best_trials(y: FloatArray, probability: Parameter | None) -> int:
     def rises(trials: int) -> bool:
         return float(counts @ np.log1p(-values / (trials + 1.0))) / y.size < log_fail
 
-    # Beyond largest / p even the largest value would rather have fewer trials.
+    # Above largest / p, one more trial lowers the likelihood of every value.
     return last_rise(rises, largest, int(np.ceil(largest / probability)))
 
 
 def _curvature(x: float) -> float:
-    """Return x log(1 + 1/x) - 1, which goes to -1/(2x)."""
+    """Return x log(1 + 1/x) - 1, which approaches -1/(2x)."""
     return x * float(log1p_minus(1.0 / x)) if x > 0 else -1.0

@@ -1,9 +1,11 @@
-r"""Conjugate priors of the natural parameter: what lets theta vary from item to item.
+r"""Conjugate priors of the natural parameter, which make partial pooling possible.
 
 The prior :math:`\exp(\chi\theta - \nu\Psi(\theta))` is conjugate to an exponential dispersion
-model: values with the sum Y, made of N elements, turn (chi, nu) into (chi + Y, nu + kappa N). Under
-it the mean :math:`\Psi'(\theta)` has expectation chi / nu, wherever the density vanishes at the
-ends of the range of theta (not for the inverse Gaussian).
+model: values with the sum Y, made of N elements, turn (chi, nu) into (chi + Y, nu + kappa N). Its
+center chi / nu is the expectation of the mean :math:`\Psi'(\theta)` wherever the density vanishes
+at both ends of the range of theta, which excludes the inverse Gaussian.
+
+This module has the contract and what several families share; each family defines its own prior.
 """
 
 from abc import ABC, abstractmethod
@@ -15,372 +17,269 @@ import numpy as np
 from scipy import special
 
 from hcpf._types import FloatArray
-from hcpf.elements.special import digamma
 
-# Gauss-Legendre over the levels of theta
+_MIN_PROBABILITY = 1e-12  # drawn probabilities keep this distance from 0 and 1
+_N_INVERSE_NODES = 16384  # of an inverse of Psi'; its relative error is then below 1e-12
+
+# Gauss-Legendre over the quantile levels of theta, and Gauss-Hermite around its mode.
 _NODES, _DOUBLE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _LEVELS, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _DOUBLE_WEIGHTS
+_HERMITE, _HERMITE_WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 
 Theta = tuple[FloatArray, FloatArray]
-"""(chi, nu) of some rows."""
+"""chi and nu of some rows."""
 
 
 class Part(NamedTuple):
-    """What one side has in Psi and in theta of its pairs."""
+    """The contribution of one axis to Psi and to theta of its pairs."""
 
     psi: FloatArray
-    """Its own part of Psi."""
+    """Its own term of Psi."""
     cross: FloatArray | None = None
-    """Psi has a part proportional to the product of both sides' cross."""
+    """Its factor of the term of Psi that multiplies both axes."""
     weight: FloatArray | None = None
-    """What theta of the other side is multiplied with."""
+    """The factor by which it multiplies theta of the other axis."""
 
 
 @dataclass(frozen=True)
 class Sharing:
-    r"""How users and items share theta where both have one.
+    r"""How users and items share the theta of a pair if both are pooled.
 
-    Psi of a pair is the ``psi`` of either side plus ``sign`` times the product of their ``cross``;
-    theta of a pair is the sum of both sides' theta or, where they have a ``weight``, the one times
-    the other's weight.
+    Psi of a pair is the sum of both ``psi`` plus ``sign`` times the product of both ``cross``.
+    Theta of a pair is the sum of both theta or, with weights, one theta times the other's weight:
+
+    ================  ============================  ==============================================
+    normal            :math:`\theta_u + \theta_i`   :math:`\theta_u^2/2 + \theta_i^2/2 +
+                                                    \theta_u\theta_i`
+    Poisson           :math:`\theta_u + \theta_i`   :math:`e^{\theta_u} e^{\theta_i}`
+    gamma             :math:`-b_u b_i`              :math:`-\log b_u - \log b_i`
+    inverse Gaussian  :math:`-(t_u t_i)^2/2`        :math:`-t_u t_i`
+    ================  ============================  ==============================================
     """
 
     part: Callable[[FloatArray, FloatArray], Part]
-    """One side's part, from its chi and nu."""
+    """The part of one axis, from its chi and nu."""
     sign: float
-    """0 where there is no cross."""
+    """0 if there is no cross term."""
     additive: bool = False
-    """Whether the means of the two sides add up (normal) instead of multiplying."""
+    """Whether the means of the two axes add up (normal) instead of multiplying."""
     weighs: bool = False
     """Whether parts have a weight."""
     power: float = 0.0
-    """The power of kappa that the second side's prior scales with."""
+    """The power of kappa that the second axis' prior scales with."""
 
     spread: Callable[[FloatArray, FloatArray], FloatArray] = lambda chi, nu: 1.0 / nu
-    """A measure of uncertainty of (chi, nu) that adds up over the two sides ..."""
-    nu_at: Callable[[FloatArray, FloatArray], FloatArray] = lambda centre, spread: 1.0 / spread
-    """... and the nu that has a given one, at a given centre chi / nu."""
+    """A measure of uncertainty of (chi, nu) that adds up over the two axes ..."""
+    nu_at: Callable[[FloatArray, FloatArray], FloatArray] = lambda center, spread: 1.0 / spread
+    """... and its inverse: the nu of a given spread at the center chi / nu."""
 
-    def pooled(self, one: Theta, other: Theta) -> Theta:
-        """One (chi, nu) for the theta of a pair, from those of its user and its item."""
-        first, second = (chi / nu for chi, nu in (one, other))
-        centre = first + second if self.additive else first * second
-        spread = self.spread(*one) + self.spread(*other)
-        nu = self.nu_at(centre, spread)
-        return centre * nu, nu
+    def pooled(self, user: Theta, item: Theta) -> Theta:
+        """Return one (chi, nu) that approximates theta of a pair, from those of its two rows."""
+        first, second = (chi / nu for chi, nu in (user, item))
+        center = first + second if self.additive else first * second
+        spread = self.spread(*user) + self.spread(*item)
+        nu = self.nu_at(center, spread)
+        return center * nu, nu
 
 
 class Conjugate(ABC):
     """The conjugate prior of one element, as functions of chi and nu."""
 
-    lowest: float = 0.0
-    """chi / nu, the centre of Psi', lies above this ..."""
-    highest: float = np.inf
-    """... and below this."""
-    exact: bool = True
-    """False where expectations are taken at the mode."""
+    min_center: float = 0.0
+    """Lower limit of the center chi / nu, exclusive."""
+    max_center: float = np.inf
+    """Upper limit of the center, exclusive."""
+    is_exact: bool = True
+    """False if expectations are approximated by values at the mode."""
     sharing: Sharing | None = None
-    """How users and items vary at once; None where they cannot."""
+    """How users and items can both be pooled; None if they cannot."""
 
     @abstractmethod
     def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Expectations of theta and of Psi(theta)."""
+        """Return the expectations of theta and of Psi(theta)."""
+
+    @abstractmethod
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        """Return the log of the integral of exp(chi theta - nu Psi(theta)) over theta."""
+
+    @abstractmethod
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draw Psi'(theta) once per (chi, nu)."""
+
+    @abstractmethod
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        """Return the variance of Psi'(theta), infinite where it does not exist."""
 
     def mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        """Expectation of Psi'(theta), the mean of a value for each unit of kappa."""
+        """Return the expectation of Psi'(theta), the mean of a value per unit of kappa."""
         return chi / nu
 
-    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        """Variance of Psi'(theta), infinite where there is none."""
-        raise NotImplementedError
-
-    def bend(self, mean: FloatArray) -> FloatArray | float:
-        """Half the curvature of the variance of a value as a function of its mean."""
+    def variance_curvature(self, mean: FloatArray) -> FloatArray | float:
+        """Return half the second derivative of the variance of a value in its mean."""
         return 0.0
 
     def predictive_cdf(
         self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
     ) -> FloatArray | None:
-        """Cdf of a value with theta integrated out, where it is closed; else None."""
+        """Return the cdf of a value with theta integrated out, or None if it is not closed."""
         return None
 
     def log_predictive(
         self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
     ) -> FloatArray:
-        """Log of E[exp(y theta - kappa Psi(theta))]: the rest of a density is its base measure."""
-        return self.log_normaliser(chi + y, nu + kappa) - self.log_normaliser(chi, nu)
+        """Return log E[exp(y theta - kappa Psi(theta))], a density without its base measure."""
+        return self.log_normalizer(chi + y, nu + kappa) - self.log_normalizer(chi, nu)
 
     def nodes(self, chi: FloatArray, nu: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Values of Psi'(theta) and their weights, to take expectations that are not closed."""
+        """Yield values of Psi'(theta) with weights, for expectations that are not closed."""
         for level, weight in zip(_LEVELS, _WEIGHTS, strict=True):
             yield self.quantile_of_mean(level, chi, nu), weight
 
     def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        """The value that Psi'(theta) stays below with a given probability."""
+        """Return a quantile of Psi'(theta); needed by ``nodes`` only."""
         raise NotImplementedError
 
-    @abstractmethod
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        """Log of the integral of exp(chi theta - nu Psi(theta)) over theta."""
+
+class BetaConjugate(Conjugate):
+    """The prior of families with a probability p that is beta distributed."""
 
     @abstractmethod
-    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """One draw of Psi'(theta) for each (chi, nu)."""
+    def shapes(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return both shapes of the beta distribution of p."""
 
+    @abstractmethod
+    def mean_of(self, p: FloatArray) -> FloatArray:
+        """Return Psi' as a function of p."""
 
-def _over(x: FloatArray) -> FloatArray:
-    return np.where(x > 0, 1.0 / np.maximum(x, 1e-300), np.inf)
-
-
-def _inside(p: FloatArray) -> FloatArray:
-    return np.clip(p, 1e-12, 1.0 - 1e-12)
-
-
-class GammaConjugate(Conjugate):
-    """The rate -theta is Gamma(nu + 1, chi)."""
-
-    sharing = Sharing(
-        lambda chi, nu: Part(np.log(chi) - digamma(nu + 1.0), weight=(nu + 1.0) / chi),
-        sign=0.0, weighs=True, power=1.0,
-    )  # fmt: skip
-
-    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return -(nu + 1.0) / chi, np.log(chi) - digamma(nu + 1.0)
-
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return special.gammaln(nu + 1.0) - (nu + 1.0) * np.log(chi)
-
-    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return np.square(chi / nu) * _over(nu - 1.0)
-
-    def bend(self, mean: FloatArray) -> FloatArray | float:
-        return 1.0
-
-    def predictive_cdf(
-        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
-    ) -> FloatArray | None:
-        y = np.maximum(y, 0.0)
-        return special.betainc(kappa, nu + 1.0, y / (y + chi))
-
-    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return chi / rng.standard_gamma(nu + 1.0)
-
-
-class PoissonConjugate(Conjugate):
-    """The rate exp(theta) is Gamma(chi, nu)."""
-
-    sharing = Sharing(
-        lambda chi, nu: Part(np.zeros_like(chi), chi / nu),
-        sign=1.0, spread=lambda chi, nu: 1.0 / chi,
-        nu_at=lambda centre, spread: 1.0 / (spread * centre),
-    )  # fmt: skip
-
-    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return digamma(chi) - np.log(nu), chi / nu
-
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return special.gammaln(chi) - chi * np.log(nu)
-
-    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return chi / np.square(nu)
-
-    def predictive_cdf(
-        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
-    ) -> FloatArray | None:
-        whole = np.floor(np.clip(y, 0.0, 1e300))
-        inside = special.betainc(chi, whole + 1.0, nu / (nu + kappa))
-        return np.where(y >= 0, inside, 0.0)
-
-    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return np.maximum(rng.standard_gamma(chi) / nu, np.finfo(np.float64).tiny)
-
-
-class NormalConjugate(Conjugate):
-    """Theta is Normal(chi / nu, 1 / nu)."""
-
-    lowest = -np.inf
-    sharing = Sharing(
-        lambda chi, nu: Part(0.5 * (np.square(chi / nu) + 1.0 / nu), chi / nu),
-        sign=1.0, additive=True,
-    )  # fmt: skip
-
-    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        theta = chi / nu
-        return theta, 0.5 * (np.square(theta) + 1.0 / nu)
-
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return 0.5 * (np.log(2.0 * np.pi / nu) + chi * chi / nu)
-
-    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return 1.0 / nu
-
-    def predictive_cdf(
-        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
-    ) -> FloatArray | None:
-        spread = kappa + np.square(kappa) / nu
-        return special.ndtr((y - kappa * chi / nu) / np.sqrt(spread))
-
-    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return rng.normal(chi / nu, 1.0 / np.sqrt(nu))
-
-
-class BinomialConjugate(Conjugate):
-    """The probability is Beta(chi, nu - chi)."""
-
-    highest = 1.0
-
-    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        log_fail = digamma(nu - chi)
-        return digamma(chi) - log_fail, digamma(nu) - log_fail
-
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return special.betaln(chi, nu - chi)
-
-    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return chi / nu * (1.0 - chi / nu) / (nu + 1.0)
-
-    def bend(self, mean: FloatArray) -> FloatArray | float:
-        return -1.0
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return special.betaln(*self.shapes(chi, nu))
 
     def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return _inside(special.betaincinv(chi, nu - chi, level))
+        return self._mean_inside(special.betaincinv(*self.shapes(chi, nu), level))
 
     def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return _inside(rng.beta(chi, nu - chi))
+        return self._mean_inside(rng.beta(*self.shapes(chi, nu)))
+
+    def _mean_inside(self, p: FloatArray) -> FloatArray:
+        return self.mean_of(np.clip(p, _MIN_PROBABILITY, 1.0 - _MIN_PROBABILITY))
 
 
-class NegativeBinomialConjugate(Conjugate):
-    """The probability of going on is Beta(chi, nu + 1)."""
+class ModeConjugate(Conjugate):
+    """The prior of families whose normalizer is not closed.
 
-    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        total = digamma(chi + nu + 1.0)
-        return digamma(chi) - total, total - digamma(nu + 1.0)
-
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return special.betaln(chi, nu + 1.0)
-
-    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return chi * (chi + nu) / np.square(nu) * _over(nu - 1.0)
-
-    def bend(self, mean: FloatArray) -> FloatArray | float:
-        return 1.0
-
-    def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        p = _inside(special.betaincinv(chi, nu + 1.0, level))
-        return p / (1.0 - p)
-
-    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
-        p = _inside(rng.beta(chi, nu + 1.0))
-        return p / (1.0 - p)
-
-
-class GeometricConjugate(Conjugate):
-    """The probability of going on is Beta(chi - nu, nu + 1)."""
-
-    lowest = 1.0
-
-    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        more = digamma(chi - nu)
-        return more - digamma(chi + 1.0), more - digamma(nu + 1.0)
-
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return special.betaln(chi - nu, nu + 1.0)
-
-    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return (chi - nu) * chi / np.square(nu) * _over(nu - 1.0)
-
-    def bend(self, mean: FloatArray) -> FloatArray | float:
-        return 1.0
-
-    def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return 1.0 / (1.0 - _inside(special.betaincinv(chi - nu, nu + 1.0, level)))
-
-    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return 1.0 / (1.0 - _inside(rng.beta(chi - nu, nu + 1.0)))
-
-
-class InverseGaussianConjugate(Conjugate):
-    r"""t = sqrt(-2 theta) has the density prop. to t N(t; nu/chi, 1/chi) on t > 0."""
-
-    sharing = Sharing(
-        lambda chi, nu: Part(np.zeros_like(chi), *_truncated(chi, nu)[1:]),
-        sign=-1.0, weighs=True, power=2.0,
-        spread=lambda chi, nu: chi / (nu * nu), nu_at=lambda centre, spread: centre / spread,
-    )  # fmt: skip
-
-    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        _, mean, square = _truncated(chi, nu)
-        return -0.5 * square, -mean
-
-    def mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        root = np.sqrt(chi)
-        return root * special.ndtr(nu / root) / _truncated(chi, nu)[0]
-
-    def log_normaliser(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        # The square is completed inside the exponent: what is left grows as nu^2 / (2 chi).
-        integral = _truncated(chi, nu)[0]
-        return 0.5 * nu * nu / chi + np.log(integral) + 0.5 * np.log(2.0 * np.pi) - np.log(chi)
-
-    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        # The exact one is infinite, by the faintest of tails at t = 0; this is the delta method.
-        return np.square(chi / nu) * chi / np.square(nu)
-
-    def bend(self, mean: FloatArray) -> FloatArray | float:
-        return 3.0 * mean
-
-    def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        # Pr(t > x) in units of sqrt(chi): (z Q(x - z) + phi(x - z)) / I_1; solved by bisection.
-        root = np.sqrt(chi)
-        z = nu / root
-        whole = z * special.ndtr(z) + _phi(z)
-        low, high = np.zeros_like(z), z + 40.0
-        for _ in range(50):
-            x = 0.5 * (low + high)
-            above = z * special.ndtr(z - x) + _phi(x - z) > level * whole
-            low, high = np.where(above, x, low), np.where(above, high, x)
-        return root / np.maximum(0.5 * (low + high), 1e-12)
-
-    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
-        # The density of t is log-concave, and all but normal where nu is large: draws of the
-        # normal are kept with a probability proportional to t.
-        centre = nu / chi
-        spread = 1.0 / np.sqrt(chi)
-        most = centre + 6.0 * spread
-        t = np.broadcast_to(centre, np.broadcast_shapes(chi.shape, nu.shape)).copy()
-        left = np.arange(t.size)
-        flat, centre, spread, most = (
-            t.ravel(), *(np.broadcast_to(x, t.shape).ravel() for x in (centre, spread, most))
-        )  # fmt: skip
-        while left.size:
-            drawn = rng.normal(centre[left], spread[left])
-            kept = rng.random(left.size) * most[left] < drawn
-            flat[left[kept]] = drawn[kept]
-            left = left[~kept]
-        return 1.0 / flat.reshape(t.shape)
-
-
-_FAR = 9.0  # standard deviations from 0 to the centre
-
-
-def _phi(x: FloatArray) -> FloatArray:
-    return np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
-
-
-def _truncated(chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The integral of t N(t), scaled, and E[t] and E[t^2] of its density.
-
-    With z = nu / sqrt(chi), the integrals over x > 0 of x^j N(x; z, 1) obey
-    I_(j+1) = z I_j + j I_(j-1); all terms are positive, so nothing cancels.
+    Training takes theta at its mode, where Psi'(theta) = chi / nu, with Laplace's normalizer.
+    Predictions integrate over theta by quadrature around the mode.
     """
-    root = np.sqrt(chi)
-    z = nu / root
-    # Further out the truncation takes less away than float64 tells, and most rows are there.
-    near = z < _FAR
-    zeroth, density = 1.0, 0.0
-    if np.any(near):
-        zeroth, density = np.ones_like(z), np.zeros_like(z)
-        zeroth[near], density[near] = special.ndtr(z[near]), _phi(z[near])
-    first = z * zeroth + density
-    second = z * first + zeroth
-    third = z * second + 2.0 * first
-    return first, second / (first * root), third / (first * chi)
+
+    min_center, is_exact = 1.0, False
+
+    @abstractmethod
+    def theta_at(self, mean: FloatArray) -> FloatArray:
+        """Solve Psi'(theta) = mean."""
+
+    @abstractmethod
+    def psi(self, theta: FloatArray) -> FloatArray:
+        """Return Psi(theta)."""
+
+    @abstractmethod
+    def mean_at(self, theta: FloatArray) -> FloatArray:
+        """Return Psi'(theta)."""
+
+    @abstractmethod
+    def curvature(self, theta: FloatArray) -> FloatArray:
+        """Return Psi''(theta)."""
+
+    def inside(self, theta: FloatArray) -> FloatArray:
+        """Return theta moved into its range."""
+        return theta
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        theta = self.theta_at(chi / nu)
+        return theta, self.psi(theta)
+
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        theta = self.theta_at(chi / nu)
+        width = 0.5 * np.log(2.0 * np.pi / (nu * self.curvature(theta)))
+        return chi * theta - nu * self.psi(theta) + width
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        # By the delta method: the exact variance may be infinite, as the exact mean may.
+        return self.curvature(self.theta_at(chi / nu)) / nu
+
+    def log_predictive(
+        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
+    ) -> FloatArray:
+        theta, weight = self._around_mode(chi, nu)
+        total = np.asarray(-np.inf)
+        for t, v, w in zip(theta, self.psi(theta), weight, strict=True):
+            total = np.logaddexp(total, np.log(np.maximum(w, 1e-300)) + y * t - kappa * v)
+        return total
+
+    def nodes(self, chi: FloatArray, nu: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+        theta, weight = self._around_mode(chi, nu)
+        yield from zip(self.mean_at(theta), weight, strict=True)
+
+    def _around_mode(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return Gauss-Hermite nodes of theta (first axis) and the weights of its exact density."""
+        mode = self.theta_at(chi / nu)
+        spread = 1.0 / np.sqrt(nu * self.curvature(mode))
+        theta = self.inside(mode + np.multiply.outer(_HERMITE, spread))
+        log_weight = chi * theta - nu * self.psi(theta)
+        shape = (-1, *(1,) * np.ndim(mode))
+        log_weight += (np.log(_HERMITE_WEIGHTS) + 0.5 * np.square(_HERMITE)).reshape(shape)
+        weight = np.exp(log_weight - log_weight.max(axis=0))
+        return theta, weight / weight.sum(axis=0)
+
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        theta = self.theta_at(chi / nu)
+        spread = 1.0 / np.sqrt(nu * self.curvature(theta))
+        drawn = theta + spread * rng.standard_normal(np.shape(theta))
+        return self.mean_at(self.inside(drawn))
+
+
+class MeanInverse:
+    """A parameter as a function of x = log log mean, tabulated once.
+
+    Both families on 1, 2, ... have means near 1 for small parameters, where log mean is
+    proportional to the parameter: x keeps the digits there.
+
+    Parameters
+    ----------
+    parameter
+        Nodes in ascending order, as many as ``nodes`` returns.
+    log_mean
+        The logarithm of the mean at each node.
+    slope
+        The derivative of ``log_mean`` in the parameter.
+    """
+
+    @staticmethod
+    def nodes(low: float, high: float) -> FloatArray:
+        """Return equidistant nodes of the parameter."""
+        return np.linspace(low, high, _N_INVERSE_NODES)
+
+    def __init__(self, parameter: FloatArray, log_mean: FloatArray, slope: FloatArray) -> None:
+        from scipy.interpolate import CubicHermiteSpline  # not needed to import hcpf
+
+        x = np.log(log_mean)
+        spline = CubicHermiteSpline(x, parameter, log_mean / slope)
+        self.low, self.high = float(x[0]), float(x[-1])
+        # Intervals of equal width: the one that holds x is found without a search.
+        self._x, self._width = np.linspace(self.low, self.high, _N_INVERSE_NODES, retstep=True)
+        even = CubicHermiteSpline(self._x, spline(self._x), spline(self._x, 1))
+        self._coefficients = even.c
+
+    def __call__(self, x: FloatArray) -> FloatArray:
+        """Return the parameter at x, which is clipped to the table; NaN stays NaN."""
+        x = np.clip(x, self.low, self.high)
+        fourth, third, second, first = self._coefficients
+        with np.errstate(invalid="ignore"):  # the index of NaN
+            index = ((x - self.low) / self._width).astype(np.intp)
+        index = np.clip(index, 0, len(first) - 1)  # the last interval contains its end
+        t = x - self._x[index]
+        return first[index] + t * (second[index] + t * (third[index] + t * fourth[index]))
+
+
+def inverse_if_positive(x: FloatArray) -> FloatArray:
+    """Return 1 / x, infinite where x is not positive: moments that do not exist."""
+    return np.where(x > 0, 1.0 / np.maximum(x, 1e-300), np.inf)

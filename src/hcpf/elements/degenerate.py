@@ -1,4 +1,4 @@
-"""The element that is always 1: with it the model is hierarchical Poisson factorization."""
+"""Elements that are always 1, for Poisson factorization of counts or of observed pairs."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -7,7 +7,7 @@ import numpy as np
 
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter
-from hcpf.elements.domains import POSITIVE_COUNTS
+from hcpf.elements.domains import POSITIVE_COUNTS, Support
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,10 +25,6 @@ class Degenerate(Element):
     @property
     def theta(self) -> Parameter:
         return 0.0
-
-    @property
-    def kappa(self) -> Parameter:
-        return 1.0
 
     def log_partition(self, theta: ArrayLike) -> FloatArray:
         return np.asarray(theta, dtype=np.float64)
@@ -57,6 +53,37 @@ class Degenerate(Element):
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return y, y
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Nothing to estimate."""
+    def maximize_likelihood(self, y: FloatArray) -> Self:
+        """Return the element itself: there is no parameter."""
         return self
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Presence(Degenerate):
+    """The constant 1 for every observed pair, whatever value is stored: n = 1.
+
+    This is the paper's binary training, Poisson factorization of which pairs are observed.
+
+    Examples
+    --------
+    >>> Presence.seen(np.array([3.0, 0.5]))
+    array([1., 1.])
+    """
+
+    name = "presence"
+    acronym = "B"
+    support = Support("finite numbers, all counted as 1", True, 1.0, np.isfinite)
+
+    @classmethod
+    def seen(cls, values: FloatArray) -> FloatArray:
+        return np.ones(len(values))
+
+    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
+        return super().log_base_measure(np.ones_like(y, dtype=np.float64), kappa)
+
+    @property
+    def log_prob_zero(self) -> Parameter:
+        return -np.inf  # a stored 0 counts as 1
+
+    def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.ones_like(y), np.ones_like(y)

@@ -1,4 +1,4 @@
-"""Where parameters and values may lie, and the checks that say where one does not."""
+"""Domains of parameters, supports of values, and checks that name what lies outside."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from hcpf._types import ArrayLike, BoolArray, FloatArray
 from hcpf.errors import InputError, ParameterError, SupportError
 
 SMALLEST = 1e-9
-"""The documented limit of an estimate that would otherwise lie on the edge of its domain."""
+"""The value of an estimate that would otherwise lie on the edge of its domain."""
 
-_PIECE = 1 << 18  # values looked at together
+_CHUNK = 1 << 18  # values checked at once
 _BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
 
@@ -29,13 +29,13 @@ class Domain:
     def check(self, owner: str, name: str, value: ArrayLike) -> float | FloatArray:
         """Return ``value`` as float64, or raise a ParameterError that names it.
 
-        Arrays are copied and made read-only, so that what was checked stays as it was.
+        Arrays are copied and made read-only, since they are not checked again.
         """
-        array = as_float_array(value, f"{owner}'s {name}")
+        array = as_float_array(value, f"{owner}: {name}")
         bad = ~(np.isfinite(array) & self.contains(array))
         if np.any(bad):
-            found = _shown(array, int(np.argmax(bad)))
-            raise ParameterError(f"{owner}: {name} must be {self.description}, got {found}.")
+            shown = _shown(array, int(np.argmax(bad)))
+            raise ParameterError(f"{owner}: {name} must be {self.description}, got {shown}.")
         if array.ndim == 0:
             return float(array)
         array = array.copy()
@@ -46,12 +46,12 @@ class Domain:
 REAL = Domain("a finite number", np.isfinite)
 POSITIVE = Domain("a finite number above 0", lambda x: x > 0)
 UNIT_INTERVAL = Domain("strictly between 0 and 1", lambda x: (x > 0) & (x < 1))
-POSITIVE_INTEGER = Domain("a whole number, 1 or more", lambda x: (x >= 1) & _is_integer(x))
+POSITIVE_INTEGER = Domain("an integer, 1 or more", lambda x: (x >= 1) & _is_integer(x))
 
 
 @dataclass(frozen=True)
 class Support:
-    """The values an observed entry, a sum of one or more elements, can take."""
+    """The values that an observed pair, a sum of one or more elements, can have."""
 
     description: str
     discrete: bool
@@ -70,32 +70,30 @@ class Support:
         return array
 
     def require(self, owner: str, values: FloatArray) -> None:
-        """Raise a SupportError naming the first bad value; makes no copy of all of them."""
+        """Raise a SupportError naming the first bad value, without copying all values."""
         count, first, flat = 0, 0, values.reshape(-1)
-        for start in range(0, flat.size, _PIECE):
-            piece = np.asarray(flat[start : start + _PIECE], dtype=np.float64)
-            bad = ~(np.isfinite(piece) & self.contains(piece))
+        for start in range(0, flat.size, _CHUNK):
+            chunk = np.asarray(flat[start : start + _CHUNK], dtype=np.float64)
+            bad = ~(np.isfinite(chunk) & self.contains(chunk))
             if not count:
                 first = start + int(np.argmax(bad))
             count += int(bad.sum())
         if count:
-            more = f" ({count} such values in all)" if count > 1 else ""
+            more = f" ({count:,} such values in total)" if count > 1 else ""
             raise SupportError(
                 f"{owner} takes {self.description}, but a value is {_shown(values, first)}{more}. "
-                "Choose an element whose support fits, or remove or transform these values."
+                "Choose an element whose support has these values, or remove or transform them."
             )
 
 
 REALS = Support("real numbers", False, -np.inf, np.isfinite)
 POSITIVE_REALS = Support("numbers above 0", False, 0.0, lambda y: y > 0)
-COUNTS = Support("whole numbers 0, 1, 2, ...", True, 0.0, lambda y: (y >= 0) & _is_integer(y))
-POSITIVE_COUNTS = Support(
-    "whole numbers 1, 2, 3, ...", True, 1.0, lambda y: (y >= 1) & _is_integer(y)
-)
+COUNTS = Support("integers 0, 1, 2, ...", True, 0.0, lambda y: (y >= 0) & _is_integer(y))
+POSITIVE_COUNTS = Support("integers 1, 2, 3, ...", True, 1.0, lambda y: (y >= 1) & _is_integer(y))
 
 
 def as_float_array(value: ArrayLike, what: str) -> FloatArray:
-    """Convert to float64 or raise an InputError that says what could not be read."""
+    """Convert to float64, or raise an InputError that names ``what`` could not be converted."""
     try:
         array = np.asarray(value)
         # Objects may be Decimals or Fractions; None and text must not pass as NaN or as numbers.
@@ -103,7 +101,7 @@ def as_float_array(value: ArrayLike, what: str) -> FloatArray:
             array.dtype.kind == "O" and not any(x is None or isinstance(x, str) for x in array.flat)
         )
         if not readable:
-            raise TypeError(f"{array.dtype} is no kind of number")
+            raise TypeError(f"{array.dtype} is not numeric")
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} must be numbers, got {type(value).__name__}: {error}.") from None
@@ -130,19 +128,19 @@ def check_counts(n: ArrayLike) -> FloatArray:
 
 
 def check_rng(rng: np.random.Generator) -> np.random.Generator:
-    """Return ``rng`` if it is a Generator, or raise an InputError that says how to make one."""
+    """Return ``rng`` if it is a Generator, or raise an InputError with an example."""
     if not isinstance(rng, np.random.Generator):
         raise InputError(f"rng must be a Generator such as np.random.default_rng(0), got {rng!r}.")
     return rng
 
 
 def inside_unit(p: float | FloatArray) -> float | FloatArray:
-    """Move estimated probabilities off the edges: to 1e-9, or to the last double below 1."""
+    """Return estimated probabilities moved into [1e-9, 1), to the last double below 1."""
     return np.clip(p, SMALLEST, _BELOW_ONE)
 
 
 def _shown(array: FloatArray, index: int) -> str:
-    """Show a value of an array, by its number in all, and say where it stands."""
-    where = np.unravel_index(index, array.shape)
-    place = "" if array.ndim == 0 else f" at position {', '.join(map(str, where))}"
-    return f"{array[where]:g}{place}"
+    """Return the value at a flat index as text, with its position."""
+    position = np.unravel_index(index, array.shape)
+    where = "" if array.ndim == 0 else f" at position {', '.join(map(str, position))}"
+    return f"{array[position]:g}{where}"

@@ -9,9 +9,31 @@ from scipy import special
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.binomial import log_choose
-from hcpf.elements.conjugate import GeometricConjugate
+from hcpf.elements.conjugate import BetaConjugate, inverse_if_positive
 from hcpf.elements.domains import POSITIVE_COUNTS, UNIT_INTERVAL, inside_unit
-from hcpf.elements.special import log1mexp, log_binomial
+from hcpf.elements.special import digamma, log1mexp, log_binomial
+
+
+class GeometricConjugate(BetaConjugate):
+    """The probability of going on is Beta(chi - nu, nu + 1)."""
+
+    min_center = 1.0
+
+    def shapes(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return chi - nu, nu + 1.0
+
+    def mean_of(self, p: FloatArray) -> FloatArray:
+        return 1.0 / (1.0 - p)
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        more = digamma(chi - nu)
+        return more - digamma(chi + 1.0), more - digamma(nu + 1.0)
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return (chi - nu) * chi / np.square(nu) * inverse_if_positive(nu - 1.0)
+
+    def variance_curvature(self, mean: FloatArray) -> FloatArray | float:
+        return 1.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,10 +55,6 @@ class Geometric(Element):
     @property
     def theta(self) -> Parameter:
         return np.log(self.probability)
-
-    @property
-    def kappa(self) -> Parameter:
-        return 1.0
 
     def log_partition(self, theta: ArrayLike) -> FloatArray:
         theta = np.asarray(theta, dtype=np.float64)
@@ -68,9 +86,9 @@ class Geometric(Element):
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(y), y
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return inside_unit((mean - 1.0) / mean)
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Solve mean = 1/(1 - p); all values 1 gives the smallest probability allowed, 1e-9."""
+    def maximize_likelihood(self, y: FloatArray) -> Self:
+        """Solve mean = 1/(1 - p); if all values are 1, p is 1e-9."""
         return self.with_mean(float(y.mean()))

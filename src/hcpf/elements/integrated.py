@@ -1,4 +1,4 @@
-"""An element whose theta is known only up to its conjugate posterior, which is integrated out."""
+"""Predictive distribution of an element with theta integrated over its conjugate posterior."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from hcpf.elements.domains import POSITIVE, REAL
 class Integrated(Element):
     r"""The sum of n elements that share one theta, averaged over :math:`q(\theta\mid\chi,\nu)`.
 
-    The density is closed, because the prior is conjugate:
-    :math:`h(y, n\kappa)\,Z(\chi + y, \nu + n\kappa)/Z(\chi, \nu)`. It is what a pair's value
-    follows with partial pooling. Sums are no longer additive: the elements share their theta.
+    The density is closed because the prior is conjugate:
+    :math:`h(y, n\kappa)\,Z(\chi + y, \nu + n\kappa)/Z(\chi, \nu)`. Values of pairs follow it with
+    partial pooling. The elements of a sum are not independent, since they share theta.
     """
 
     base: Element = dataclasses.field(kw_only=True)
@@ -56,14 +56,16 @@ class Integrated(Element):
 
     @property
     def variance(self) -> Parameter:
-        """The expected variance of one element; what its mean varies by is apart."""
+        """The expected variance of one element given theta; see also ``variance_of_mean``."""
+        # E[V(m)] = V(E[m]) + V''(E[m]) / 2 Var(m), exact for a quadratic variance function V and
+        # of second order for the cubic one of the inverse Gaussian.
         chi, nu = self._theta
-        centre = self._prior.mean(chi, nu)
-        bend = self._prior.bend(centre) * self._prior.variance_of_mean(chi, nu)
-        return self.base.with_mean(self.mean).variance + self.base.kappa * bend
+        curvature = self._prior.variance_curvature(self._prior.mean(chi, nu))
+        added = curvature * self._prior.variance_of_mean(chi, nu)
+        return self.base.with_mean(self.mean).variance + self.base.kappa * added
 
     @property
-    def spread_of_mean(self) -> Parameter:
+    def variance_of_mean(self) -> Parameter:
         chi, nu = self._theta
         return np.square(self.base.kappa) * self._prior.variance_of_mean(chi, nu)
 
@@ -83,11 +85,11 @@ class Integrated(Element):
     def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         chi, nu = self._theta
         added = n * self.base.kappa
-        with np.errstate(all="ignore"):  # where the base measure is 0 the rest need not exist
-            found = self.base.log_base_measure(y, added)
-            found = found + self._prior.log_predictive(y, added, chi, nu)
+        with np.errstate(all="ignore"):  # the rest may be undefined where the base measure is 0
+            density = self.base.log_base_measure(y, added)
+            density = density + self._prior.log_predictive(y, added, chi, nu)
         low, high = self.n_range(y)
-        return np.where((n >= low) & (n <= high), found, -np.inf)
+        return np.where((n >= low) & (n <= high), density, -np.inf)
 
     def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         closed = self._prior.predictive_cdf(y, n * self.base.kappa, *self._theta)
@@ -104,12 +106,12 @@ class Integrated(Element):
         return np.asarray(sum(weight * cdf for cdf, weight in parts if cdf is not None))
 
     def _at_nodes(self) -> Iterator[tuple[Element, FloatArray]]:
-        """Elements at some values of theta, and the weights that average over it."""
+        """Yield the element at nodes of theta, with the weights of a quadrature over theta."""
         for mean, weight in self._prior.nodes(*self._theta):
             yield self.base.with_mean(self.base.kappa * mean), weight
 
     def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
-        # The elements of one sum share a theta, but every sum has its own.
+        # The elements of a sum share one draw of theta.
         chi, nu, n = np.broadcast_arrays(*self._theta, n)
         mean = self.base.kappa * self._prior.sample_mean(chi, nu, rng)
         return self.base.with_mean(mean).draw(n, rng)

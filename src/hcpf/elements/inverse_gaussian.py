@@ -1,4 +1,4 @@
-"""The inverse Gaussian element, for positive responses with a heavy tail."""
+"""The inverse Gaussian element, for positive values with a heavy tail."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -8,9 +8,95 @@ from scipy import special
 
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
-from hcpf.elements.conjugate import InverseGaussianConjugate
+from hcpf.elements.conjugate import Conjugate, Part, Sharing
 from hcpf.elements.domains import POSITIVE, POSITIVE_REALS
 from hcpf.errors import EstimationError
+
+_N_FAR_SDS = 9.0  # from 0 to the mean of t, beyond which truncation at 0 is below rounding
+
+
+class InverseGaussianConjugate(Conjugate):
+    r"""t = sqrt(-2 theta) has a density proportional to t N(t; nu/chi, 1/chi) on t > 0."""
+
+    sharing = Sharing(
+        lambda chi, nu: Part(np.zeros_like(chi), *_truncated_moments(chi, nu)[1:]),
+        sign=-1.0, weighs=True, power=2.0,
+        spread=lambda chi, nu: chi / (nu * nu), nu_at=lambda center, spread: center / spread,
+    )  # fmt: skip
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        _, mean, square = _truncated_moments(chi, nu)
+        return -0.5 * square, -mean
+
+    def mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        root = np.sqrt(chi)
+        return root * special.ndtr(nu / root) / _truncated_moments(chi, nu)[0]
+
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        # Completing the square in the exponent leaves exp(nu^2 / (2 chi)), which would overflow.
+        integral = _truncated_moments(chi, nu)[0]
+        return 0.5 * nu * nu / chi + np.log(integral) + 0.5 * np.log(2.0 * np.pi) - np.log(chi)
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        # By the delta method: the exact variance of 1/t is infinite because of the tail at t = 0.
+        return np.square(chi / nu) * chi / np.square(nu)
+
+    def variance_curvature(self, mean: FloatArray) -> FloatArray | float:
+        return 3.0 * mean
+
+    def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        # With x = t sqrt(chi) and z = nu / sqrt(chi), Pr(t > x) is (z Phi(z - x) + phi(x - z)) /
+        # (z Phi(z) + phi(z)); solved by bisection. The mean 1/t falls with t.
+        root = np.sqrt(chi)
+        z = nu / root
+        total = z * special.ndtr(z) + _normal_density(z)
+        low, high = np.zeros_like(z), z + 40.0
+        for _ in range(50):
+            x = 0.5 * (low + high)
+            above = z * special.ndtr(z - x) + _normal_density(x - z) > level * total
+            low, high = np.where(above, x, low), np.where(above, high, x)
+        return root / np.maximum(0.5 * (low + high), 1e-12)
+
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        # Rejection: keep draws of the normal with a probability proportional to t. At the assumed
+        # maximum, 6 standard deviations above the mean, the draws kept too rarely are negligible.
+        chi, nu = np.broadcast_arrays(chi, nu)
+        mean, sd = (nu / chi).ravel(), (1.0 / np.sqrt(chi)).ravel()
+        maximum = mean + 6.0 * sd
+        t = mean.copy()
+        left = np.arange(t.size)
+        while left.size:
+            drawn = rng.normal(mean[left], sd[left])
+            kept = rng.random(left.size) * maximum[left] < drawn
+            t[left[kept]] = drawn[kept]
+            left = left[~kept]
+        return 1.0 / t.reshape(chi.shape)
+
+
+def _normal_density(x: FloatArray) -> FloatArray:
+    return np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
+
+
+def _truncated_moments(
+    chi: FloatArray, nu: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the scaled integral of t N(t; nu/chi, 1/chi) on t > 0, and E[t] and E[t^2].
+
+    With z = nu / sqrt(chi), the integrals over x > 0 of x^j N(x; z, 1) satisfy
+    I_(j+1) = z I_j + j I_(j-1). All terms are positive, so nothing cancels.
+    """
+    root = np.sqrt(chi)
+    z = nu / root
+    # Most rows are far from 0, where the two special functions are not needed.
+    is_near = z < _N_FAR_SDS
+    zeroth, density = 1.0, 0.0
+    if np.any(is_near):
+        zeroth, density = np.ones_like(z), np.zeros_like(z)
+        zeroth[is_near], density[is_near] = special.ndtr(z[is_near]), _normal_density(z[is_near])
+    first = z * zeroth + density
+    second = z * first + zeroth
+    third = z * second + 2.0 * first
+    return first, second / (first * root), third / (first * chi)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +148,7 @@ class InverseGaussian(Element):
         scale = np.sqrt(shape) / np.sqrt(inside)
         near, far = scale * (inside / mean - 1.0), scale * (inside / mean + 1.0)
         lower = special.ndtr(near)
-        # e^(2l/m) Pr(Z < -far), of which the first overflows and the second underflows
+        # exp(2 shape / mean) Pr(Z < -far): the first overflows where the second underflows.
         upper = 0.5 * special.erfcx(far / np.sqrt(2.0)) * np.exp(-0.5 * np.square(near))
         return np.where(y > 0, np.minimum(lower + upper, 1.0), 0.0)
 
@@ -82,11 +168,11 @@ class InverseGaussian(Element):
     def scaled_for_observed(self, expected_count: float) -> Self:
         return self.replace(mean=self.mean / expected_count, shape=self.shape / expected_count**2)
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return mean
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Sample mean, and 1/l = avg (y - m)²/(m² y); values that are all equal are an error."""
+    def maximize_likelihood(self, y: FloatArray) -> Self:
+        """Return mean m and 1/l = avg (y - m)²/(m² y); equal values raise an EstimationError."""
         given = self.parameters
         mean = given.get("mean", float(y.mean()))
         if "shape" in given:
@@ -94,7 +180,7 @@ class InverseGaussian(Element):
         spread = float(np.mean(np.square((y - mean) / mean) / y))
         if not spread * mean > 1e-28:
             raise EstimationError(
-                f"All values are next to {mean:g}: the inverse Gaussian's shape would be "
-                "infinite. Give shape=..., or use an element for counts."
+                f"InverseGaussian: all values are close to {mean:g}, so the shape would be "
+                "infinite. Pass shape=, or use an element for counts."
             )
         return self.replace(mean=mean, shape=1.0 / spread)

@@ -1,6 +1,7 @@
 """The logarithmic element, for counts from 1 with a long tail."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Self
 
 import numpy as np
@@ -8,12 +9,50 @@ from scipy import special
 
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
-from hcpf.elements.by_mode import LogarithmicMode, logarithmic_probability
-from hcpf.elements.domains import POSITIVE_COUNTS, UNIT_INTERVAL
-from hcpf.elements.lattice import circle, masses_from_characteristic
-from hcpf.elements.sampling import sum_of_draws
+from hcpf.elements.conjugate import MeanInverse, ModeConjugate
+from hcpf.elements.domains import POSITIVE_COUNTS, SMALLEST, UNIT_INTERVAL
 from hcpf.elements.special import log1mexp, log1p_minus, log_characteristic_logarithmic
 from hcpf.elements.stirling import log_stirling1
+from hcpf.elements.sums import circle, masses_from_characteristic, sum_of_draws
+
+
+class LogarithmicConjugate(ModeConjugate):
+    """Psi(theta) = log(-log(1 - e^theta)), with theta = log p."""
+
+    def theta_at(self, mean: FloatArray) -> FloatArray:
+        return np.log(probability_for_mean(mean))
+
+    def psi(self, theta: FloatArray) -> FloatArray:
+        return np.log(-log1mexp(theta))
+
+    def mean_at(self, theta: FloatArray) -> FloatArray:
+        return -np.exp(theta - log1mexp(theta)) / log1mexp(theta)
+
+    def curvature(self, theta: FloatArray) -> FloatArray:
+        mean = self.mean_at(theta)
+        odds = np.exp(theta - log1mexp(theta))
+        return np.maximum(mean * (1.0 + odds - mean), 1e-300)
+
+    def inside(self, theta: FloatArray) -> FloatArray:
+        return np.minimum(theta, -1e-6)
+
+
+def probability_for_mean(mean: FloatArray) -> FloatArray:
+    """Solve mean = -p / ((1 - p) log(1 - p)) for p, elementwise, inside [1e-9, 1 - 1e-15]."""
+    log_mean = np.log(np.maximum(np.asarray(mean, dtype=np.float64), 1.0))
+    with np.errstate(divide="ignore"):
+        return special.expit(_logit_for_mean()(np.log(log_mean)))
+
+
+@cache
+def _logit_for_mean() -> MeanInverse:
+    """Tabulate t = logit p; the log of the mean is t - log log(1 + e^t), about e^t / 2 near 0."""
+    t = MeanInverse.nodes(special.logit(SMALLEST), 34.0)
+    odds, soft = np.exp(t), np.logaddexp(0.0, t)
+    small = t < -12.0
+    log_mean = np.where(small, odds * (0.5 - odds * 5.0 / 24.0), t - np.log(soft))
+    slope = np.where(small, odds * (0.5 - odds * 5.0 / 12.0), 1.0 - special.expit(t) / soft)
+    return MeanInverse(t, log_mean, slope)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,15 +69,11 @@ class Logarithmic(Element):
     acronym = "LOG"
     support = POSITIVE_COUNTS
     mean_parameter = "probability"
-    conjugate = LogarithmicMode()
+    conjugate = LogarithmicConjugate()
 
     @property
     def theta(self) -> Parameter:
         return np.log(self.probability)
-
-    @property
-    def kappa(self) -> Parameter:
-        return 1.0
 
     def log_partition(self, theta: ArrayLike) -> FloatArray:
         return np.log(-log1mexp(theta))
@@ -65,18 +100,19 @@ class Logarithmic(Element):
         return masses_from_characteristic(characteristic, values, n)
 
     def compound_cdf(self, y: FloatArray, rate: FloatArray) -> FloatArray | None:
-        """Pr(0 < X+ <= y): X+ is negative binomial with rate / -log(1 - p) successes."""
+        # A Poisson sum of logarithmic variables is negative binomial (Quenouille 1949), with
+        # rate / -log(1 - p) successes.
         p = self.probability
-        whole = np.floor(np.maximum(y, 0.0))
-        above = special.betainc(whole + 1.0, rate / -np.log1p(-p), p)
+        floor = np.floor(np.maximum(y, 0.0))
+        above = special.betainc(floor + 1.0, rate / -np.log1p(-p), p)
         return np.maximum(-np.expm1(-rate) - above, 0.0)
 
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(y), y
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
-        return logarithmic_probability(np.asarray(mean))
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
+        return probability_for_mean(np.asarray(mean))
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Solve for the sample mean, with p between 1e-9 (all values 1) and 1 - 1e-15."""
+    def maximize_likelihood(self, y: FloatArray) -> Self:
+        """Return the element with the sample mean; p is at least 1e-9 and at most 1 - 1e-15."""
         return self.with_mean(float(y.mean()))

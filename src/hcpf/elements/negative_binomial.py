@@ -8,21 +8,41 @@ from scipy import special
 
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
-from hcpf.elements.conjugate import NegativeBinomialConjugate
+from hcpf.elements.conjugate import BetaConjugate, inverse_if_positive
 from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST, UNIT_INTERVAL, inside_unit
 from hcpf.elements.search import root
-from hcpf.elements.special import log1mexp, log_binomial, log_rising
+from hcpf.elements.special import digamma, log1mexp, log_binomial, log_rising
 
-LARGEST_SUCCESSES = 1e6
-"""The documented limit for data no more dispersed than a Poisson's."""
+MAX_SUCCESSES = 1e6
+"""The estimate for data that are not more dispersed than a Poisson."""
+
+
+class NegativeBinomialConjugate(BetaConjugate):
+    """The probability of going on is Beta(chi, nu + 1)."""
+
+    def shapes(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return chi, nu + 1.0
+
+    def mean_of(self, p: FloatArray) -> FloatArray:
+        return p / (1.0 - p)
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        total = digamma(chi + nu + 1.0)
+        return digamma(chi) - total, total - digamma(nu + 1.0)
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return chi * (chi + nu) / np.square(nu) * inverse_if_positive(nu - 1.0)
+
+    def variance_curvature(self, mean: FloatArray) -> FloatArray | float:
+        return 1.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NegativeBinomial(Element):
     r"""NegativeBinomial(successes r, probability p), mean r p / (1 - p).
 
-    As in the paper p is the probability of going on: scipy and NumPy call 1 - p by that letter.
-    The sum of n is NegativeBinomial(n r, p).
+    As in the paper, p is the probability of going on; scipy and NumPy use p for 1 - p. The sum of
+    n is NegativeBinomial(n r, p).
 
     :math:`\theta = \log p,\ \kappa = r,\ \Psi(\theta) = -\log(1 - e^\theta)`
     """
@@ -65,8 +85,8 @@ class NegativeBinomial(Element):
         return log_binomial(y, total + y, self.probability) + np.log(total / (total + y))
 
     def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
-        whole = np.floor(np.maximum(y, 0.0))
-        inside = special.betainc(n * self.successes, whole + 1.0, 1.0 - self.probability)
+        floor = np.floor(np.maximum(y, 0.0))
+        inside = special.betainc(n * self.successes, floor + 1.0, 1.0 - self.probability)
         return np.where(y >= 0, inside, 0.0)
 
     def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -76,25 +96,25 @@ class NegativeBinomial(Element):
     def scaled_for_observed(self, expected_count: float) -> Self:
         return self.replace(successes=self.successes / expected_count)
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return inside_unit(mean / (mean + self.successes))
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Maximum likelihood, with successes between 1e-9 and 1e6 unless p is given.
+    def maximize_likelihood(self, y: FloatArray) -> Self:
+        """Return the maximum-likelihood element, with successes from 1e-9 to 1e6 unless p is given.
 
-        Data no more dispersed than a Poisson's give successes = 1e6. All zeros give a
-        probability of 1e-9 and one success (or 1e-9 successes where p is given).
+        Data that are not more dispersed than a Poisson give successes = 1e6. Only zeros give a
+        probability of 1e-9 and one success (or 1e-9 successes if p is given).
         """
         given = self.parameters
         successes = float(given.get("successes", 0.0)) or _best_successes(
             y, given.get("probability")
         )
-        found = self.replace(successes=successes)
-        return found if "probability" in given else found.with_mean(float(y.mean()))
+        element = self.replace(successes=successes)
+        return element if "probability" in given else element.with_mean(float(y.mean()))
 
 
 def _best_successes(y: FloatArray, probability: Parameter | None) -> float:
-    """Find the root of the score in the successes, with p given or at its own best."""
+    """Return the root of the score in the successes, profiled over p unless it is given."""
     values, counts = np.unique(y, return_counts=True)
     mean = float(y.mean())
 
@@ -103,14 +123,14 @@ def _best_successes(y: FloatArray, probability: Parameter | None) -> float:
 
     if probability is not None:
         log_fail = float(np.log1p(-probability))
-        # psi(y + r) - psi(r) is at most y/r, which bounds the root from above.
+        # psi(y + r) - psi(r) <= y/r bounds the root from above.
         limit = max(mean / -log_fail, SMALLEST)
         return root(lambda r: gain_of_base_measure(r) + log_fail, SMALLEST, limit)
     if mean == 0:
         return 1.0
     # A finite maximum exists if and only if the sample is over-dispersed (Levin & Reeds 1977).
     if float(y.var()) <= mean:
-        return LARGEST_SUCCESSES
+        return MAX_SUCCESSES
     return root(
-        lambda r: gain_of_base_measure(r) - float(np.log1p(mean / r)), SMALLEST, LARGEST_SUCCESSES
+        lambda r: gain_of_base_measure(r) - float(np.log1p(mean / r)), SMALLEST, MAX_SUCCESSES
     )

@@ -1,4 +1,4 @@
-"""The normal element, for responses that may be negative."""
+"""The normal element, for values that may be negative."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -8,9 +8,38 @@ from scipy import special
 
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
-from hcpf.elements.conjugate import NormalConjugate
+from hcpf.elements.conjugate import Conjugate, Part, Sharing
 from hcpf.elements.domains import POSITIVE, REAL, REALS
 from hcpf.errors import EstimationError
+
+
+class NormalConjugate(Conjugate):
+    """Theta is Normal(chi / nu, 1 / nu)."""
+
+    min_center = -np.inf
+    sharing = Sharing(
+        lambda chi, nu: Part(0.5 * (np.square(chi / nu) + 1.0 / nu), chi / nu),
+        sign=1.0, additive=True,
+    )  # fmt: skip
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        theta = chi / nu
+        return theta, 0.5 * (np.square(theta) + 1.0 / nu)
+
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return 0.5 * (np.log(2.0 * np.pi / nu) + chi * chi / nu)
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return 1.0 / nu
+
+    def predictive_cdf(
+        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
+    ) -> FloatArray | None:
+        variance = kappa + np.square(kappa) / nu
+        return special.ndtr((y - kappa * chi / nu) / np.sqrt(variance))
+
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return rng.normal(chi / nu, 1.0 / np.sqrt(nu))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,8 +75,8 @@ class Normal(Element):
         return -0.5 * (np.log(2.0 * np.pi * kappa) + np.square(y) / kappa)
 
     def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
-        spread = n * self.variance
-        return -0.5 * (np.log(2.0 * np.pi * spread) + np.square(y - n * self.mean) / spread)
+        variance = n * self.variance
+        return -0.5 * (np.log(2.0 * np.pi * variance) + np.square(y - n * self.mean) / variance)
 
     def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         return special.ndtr((y - n * self.mean) / np.sqrt(n * self.variance))
@@ -72,22 +101,22 @@ class Normal(Element):
 
     @classmethod
     def min_observed_count(cls, values: FloatArray) -> float:
-        # n alone gives the values a variance of mean^2 / E[n]: at most half of what they have.
+        # n alone gives the values a variance of mean^2 / E[n]; allow it half of the observed one.
         mean, variance = (float(f(values, dtype=np.float64)) for f in (np.mean, np.var))
         return 2.0 * mean**2 / max(variance, 1e-300)
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return mean
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Sample mean, and mean squared deviation; values that are all equal are an error."""
+    def maximize_likelihood(self, y: FloatArray) -> Self:
+        """Return the sample mean and variance; equal values raise an EstimationError."""
         given = self.parameters
         mean = given.get("mean", float(y.mean()))
         variance = given.get("variance", float(np.mean(np.square(y - mean))))
         # The mean of equal values may differ from them in the last digit.
         if "variance" not in given and not variance > 1e-30 * mean * mean:
             raise EstimationError(
-                f"All values are next to {mean:g}: the normal's variance would be 0. Give "
-                "variance=..., or use an element for counts (Degenerate where all values are 1)."
+                f"Normal: all values are close to {mean:g}, so the variance would be 0. Pass "
+                "variance=, or use an element for counts (Degenerate if all values are 1)."
             )
         return self.replace(mean=mean, variance=variance)

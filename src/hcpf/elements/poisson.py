@@ -8,9 +8,38 @@ from scipy import special
 
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
-from hcpf.elements.conjugate import PoissonConjugate
+from hcpf.elements.conjugate import Conjugate, Part, Sharing
 from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST
-from hcpf.elements.special import log_poisson
+from hcpf.elements.special import digamma, log_poisson
+
+
+class PoissonConjugate(Conjugate):
+    """The rate exp(theta) is Gamma(chi, nu)."""
+
+    sharing = Sharing(
+        lambda chi, nu: Part(np.zeros_like(chi), chi / nu),
+        sign=1.0, spread=lambda chi, nu: 1.0 / chi,
+        nu_at=lambda center, spread: 1.0 / (spread * center),
+    )  # fmt: skip
+
+    def moments(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return digamma(chi) - np.log(nu), chi / nu
+
+    def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return special.gammaln(chi) - chi * np.log(nu)
+
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return chi / np.square(nu)
+
+    def predictive_cdf(
+        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
+    ) -> FloatArray | None:
+        floor = np.floor(np.clip(y, 0.0, 1e300))
+        inside = special.betainc(chi, floor + 1.0, nu / (nu + kappa))
+        return np.where(y >= 0, inside, 0.0)
+
+    def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
+        return np.maximum(rng.standard_gamma(chi) / nu, np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,10 +61,6 @@ class Poisson(Element):
     def theta(self) -> Parameter:
         return np.log(self.rate)
 
-    @property
-    def kappa(self) -> Parameter:
-        return 1.0
-
     def log_partition(self, theta: ArrayLike) -> FloatArray:
         return np.exp(np.asarray(theta, dtype=np.float64))
 
@@ -55,8 +80,8 @@ class Poisson(Element):
         return log_poisson(y, n * self.rate)
 
     def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
-        whole = np.floor(np.clip(y, 0.0, 1e300))  # the incomplete gamma fails beyond
-        return np.where(y >= 0, special.gammaincc(whole + 1.0, n * self.rate), 0.0)
+        floor = np.floor(np.clip(y, 0.0, 1e300))  # scipy's incomplete gamma fails above
+        return np.where(y >= 0, special.gammaincc(floor + 1.0, n * self.rate), 0.0)
 
     def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         return rng.poisson(n * self.rate).astype(np.float64)
@@ -74,9 +99,9 @@ class Poisson(Element):
     def scaled_for_observed(self, expected_count: float) -> Self:
         return self.replace(rate=self.rate / expected_count)
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
         return np.maximum(mean, SMALLEST)
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Sample mean; all zeros gives the smallest rate allowed, 1e-9."""
+    def maximize_likelihood(self, y: FloatArray) -> Self:
+        """Return the element with the sample mean; only zeros give the minimum rate, 1e-9."""
         return self.with_mean(float(y.mean()))

@@ -1,4 +1,4 @@
-"""Roots and maxima in one dimension, and a general numeric search, for maximum likelihood."""
+"""Numeric searches for maximum likelihood: roots, unimodal sequences, several parameters."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def root(monotone: Callable[[float], float], low: float, high: float) -> float:
-    """Return the root between two bounds, or the nearer bound where none lies between them."""
+    """Return the root between two bounds, or the bound that is closer to one if there is none."""
     at_low, at_high = monotone(low), monotone(high)
     if at_low * at_high >= 0:
         return low if abs(at_low) < abs(at_high) else high
@@ -26,7 +26,10 @@ def root(monotone: Callable[[float], float], low: float, high: float) -> float:
 
 
 def last_rise(rises: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the maximum in [low, high] of a unimodal sequence: it ``rises`` from n to n + 1."""
+    """Return the index in [low, high] of the maximum of a unimodal sequence.
+
+    ``rises(n)`` tells whether it is larger at n + 1 than at n.
+    """
     while low < high:
         middle = (low + high) // 2
         if rises(middle):
@@ -52,44 +55,41 @@ _TO_DOMAIN: dict[Domain, Callable[[float], float]] = {
 
 
 def numeric_maximum(element: "E", y: FloatArray) -> "E":
-    """Fill the missing parameters by a derivative-free search of the likelihood.
+    """Return the element with missing parameters that maximize the likelihood, without derivatives.
 
-    The default for elements that bring no estimator of their own. Whole-number parameters have
-    no such default: give them.
+    The default for elements that do not define ``maximize_likelihood``. Integer parameters cannot
+    be estimated this way.
     """
     domains = element.domains()
     missing = [name for name in domains if name not in element.parameters]
     for name in missing:
         if domains[name] not in _TO_DOMAIN:
-            raise EstimationError(f"{type(element).__name__} cannot estimate {name}: give it.")
+            raise EstimationError(f"{type(element).__name__} cannot estimate {name}. Pass {name}=.")
     values, counts = np.unique(y, return_counts=True)
 
-    def at(point: FloatArray) -> "E":
+    def element_at(point: FloatArray) -> "E":
         moved = {k: _TO_DOMAIN[domains[k]](t) for k, t in zip(missing, point, strict=True)}
         return element.replace(**moved)
 
     def loss(point: FloatArray) -> float:
-        density = at(point).log_density_unchecked(values, np.ones_like(values))
+        density = element_at(point).log_density_unchecked(values, np.ones_like(values))
         total = float(counts @ np.maximum(density, -1e10))
         return -total / y.size if np.isfinite(total) else 1e300
 
-    best, least = np.zeros(len(missing)), np.inf
-    for start in (0.0, -2.0, 2.0):
-        found, loss_there = _nelder_mead(loss, np.full(len(missing), start))
-        if loss_there < least:
-            best, least = found, loss_there
-    if least >= 1e9:
+    starts = (np.full(len(missing), start) for start in (0.0, -2.0, 2.0))
+    best, min_loss = min((_nelder_mead(loss, start) for start in starts), key=lambda end: end[1])
+    if min_loss >= 1e9:
         raise EstimationError(
-            f"{type(element).__name__}: no parameters give these values any mass."
+            f"{type(element).__name__} cannot be estimated: no parameters give all values a mass."
         )
-    return at(best)
+    return element_at(best)
 
 
 def _nelder_mead(
     loss: Callable[[FloatArray], float], start: FloatArray
 ) -> tuple[FloatArray, float]:
     tolerances = {"xatol": 1e-10, "fatol": 1e-14, "maxiter": 4000, "maxfev": 4000}
-    # From a simplex of unit sides: the default one has no extent where the start is 0.
+    # The default simplex has almost no extent if the start is 0.
     simplex = np.vstack([start, start + np.eye(len(start))])
     result: Any = optimize.minimize(
         loss, start, method="Nelder-Mead", options={**tolerances, "initial_simplex": simplex}

@@ -1,4 +1,4 @@
-"""Special functions that keep their digits where the textbook formulas cancel."""
+"""Special functions that stay accurate where the textbook formulas cancel."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from hcpf._types import ArrayLike, ComplexArray, FloatArray
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 _LOG_2 = float(np.log(2.0))
-_DIGAMMA_SERIES_FROM = 16.0  # where what five terms leave out is below the last bit
+_MIN_DIGAMMA_SERIES = 16.0  # above it the error of five terms is below rounding
 
 
 def stirling_error(x: ArrayLike) -> FloatArray:
@@ -28,21 +28,21 @@ def stirling_error(x: ArrayLike) -> FloatArray:
 
 
 def digamma(x: ArrayLike) -> FloatArray:
-    """Return the digamma function for x > 0, quickly where x is large.
+    """Return the digamma function for x > 0; faster than scipy for large x.
 
     >>> bool(abs(digamma(1.0) + 0.5772156649015329) < 1e-15)
     True
     """
     x = np.asarray(x, dtype=np.float64)
-    large = np.maximum(x, _DIGAMMA_SERIES_FROM)
+    large = np.maximum(x, _MIN_DIGAMMA_SERIES)
     r = 1.0 / large
     z = r * r
     series = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z * (1 / 132)))))
-    found = np.asarray(np.log(large) - (0.5 * r + series))
-    small = x < _DIGAMMA_SERIES_FROM
+    out = np.asarray(np.log(large) - (0.5 * r + series))
+    small = x < _MIN_DIGAMMA_SERIES
     if np.any(small):
-        found[small] = special.psi(x[small])
-    return found
+        out[small] = special.psi(x[small])
+    return out
 
 
 def log1p_minus(x: ArrayLike) -> FloatArray:
@@ -65,23 +65,23 @@ def log1p_minus(x: ArrayLike) -> FloatArray:
 
 
 def log_expm1(x: ArrayLike) -> FloatArray:
-    """Return log(e^x - 1) for x > 0, where e^x may overflow."""
+    """Return log(e^x - 1) for x > 0 without overflow."""
     x = np.asarray(x, dtype=np.float64)
     return x + np.log(-np.expm1(-x))
 
 
 def log1mexp(x: ArrayLike) -> FloatArray:
-    """Return log(1 - e^x) for x < 0, next to 0 as exact as far below it."""
+    """Return log(1 - e^x) for x < 0, accurate close to 0 and far below it (Mächler 2012)."""
     x = np.asarray(x, dtype=np.float64)
     near, far = np.maximum(x, -_LOG_2), np.minimum(x, -_LOG_2)
     return np.where(x > -_LOG_2, np.log(-np.expm1(near)), np.log1p(-np.exp(far)))
 
 
 def log_poisson(n: ArrayLike, rate: ArrayLike) -> FloatArray:
-    r"""Return log of e^-rate rate^n / Γ(n + 1) for n >= 0 (n need not be whole) and rate > 0.
+    r"""Return log of e^-rate rate^n / Γ(n + 1) for real n >= 0 and rate > 0.
 
-    Written through the deviance (Loader 2000), so that it stays exact to the last digits where
-    n log(rate), rate and log Γ are all huge and nearly cancel.
+    Computed from the deviance (Loader 2000), which is accurate where n log(rate), rate and log Γ
+    are huge and nearly cancel.
 
     >>> float(log_poisson(0, 2.5))
     -2.5
@@ -91,19 +91,19 @@ def log_poisson(n: ArrayLike, rate: ArrayLike) -> FloatArray:
     safe = np.maximum(n, 1e-300)
     with np.errstate(over="ignore"):
         relative = (rate - safe) / safe
-    # Far from n the difference holds no digit of the smaller of the two; nothing cancels there.
-    near = np.abs(relative) < 0.5
-    close = safe * log1p_minus(np.where(near, relative, 0.0))
-    apart = safe * (np.log(rate) - np.log(safe)) - rate + safe
-    deviance = np.where(near, close, apart)
+    # Far from n the relative difference has lost the smaller of the two, but nothing cancels.
+    is_near = np.abs(relative) < 0.5
+    near = safe * log1p_minus(np.where(is_near, relative, 0.0))
+    far = safe * (np.log(rate) - np.log(safe)) - rate + safe
+    deviance = np.where(is_near, near, far)
     main = deviance - 0.5 * np.log(safe) - _HALF_LOG_2PI - stirling_error(safe)
     return np.where(n > 0, main, -rate)
 
 
 def log_binomial(x: ArrayLike, total: ArrayLike, p: ArrayLike) -> FloatArray:
-    r"""Return log of C(total, x) p^x (1-p)^(total-x) for 0 <= x <= total, neither need be whole.
+    r"""Return log of C(total, x) p^x (1-p)^(total-x) for real 0 <= x <= total.
 
-    Two Poissons given their sum are binomial, hence this keeps its digits as ``log_poisson`` does.
+    As accurate as ``log_poisson``, since a Poisson given its sum with another is binomial.
 
     >>> round(float(log_binomial(3, 8, 0.5)) - float(np.log(56 / 256)), 12)
     0.0
@@ -114,7 +114,7 @@ def log_binomial(x: ArrayLike, total: ArrayLike, p: ArrayLike) -> FloatArray:
 
 
 def log_rising(a: ArrayLike, y: ArrayLike) -> FloatArray:
-    r"""Return log of Γ(a + y) / Γ(a) for a > 0, y >= 0, exact also where a far exceeds y."""
+    r"""Return log of Γ(a + y) / Γ(a) for a > 0 and y >= 0, accurate also if a far exceeds y."""
     a = np.asarray(a, dtype=np.float64)
     y = np.asarray(y, dtype=np.float64)
     large = np.maximum(a, 10.0)
@@ -134,7 +134,7 @@ def truncated_poisson_moments(rate: ArrayLike) -> tuple[Any, Any]:
     r"""Return mean and variance of a Poisson given that it is not 0.
 
     The mean is :math:`\Lambda/(1 - e^{-\Lambda})` and the variance mean times
-    :math:`1 - \Lambda/(e^\Lambda - 1)`, which goes to :math:`\Lambda/2` with the rate.
+    :math:`1 - \Lambda/(e^\Lambda - 1)`, about :math:`\Lambda/2` at small rates.
     """
     rate = np.asarray(rate, dtype=np.float64)
     mean = rate / -np.expm1(-rate)
@@ -150,8 +150,7 @@ def log_characteristic_truncated_poisson(rate: ArrayLike, angle: FloatArray) -> 
     rate = np.asarray(rate, dtype=np.float64)
     log_turn: ComplexArray = np.asarray(1j * angle, dtype=np.complex128)
     turn = np.exp(log_turn)
-    # e^z - 1 as such does not cancel at small rates; at large ones, where it overflows, the 1
-    # is too small to count.
+    # expm1 is accurate at small rates; at large ones it would overflow, and 1 is negligible.
     small = np.minimum(rate, 40.0)
     near = np.log(np.expm1(small * turn) / np.expm1(small))
     return np.where(rate < 40.0, near, rate * (turn - 1.0)) - log_turn
@@ -161,7 +160,7 @@ def log_characteristic_logarithmic(p: ArrayLike, angle: FloatArray) -> ComplexAr
     r"""Return log of E[e^{iφ(X-1)}] = log(1 - z)/z · p/log(1 - p), z = p e^{iφ}, for X >= 1."""
     p = np.asarray(p, dtype=np.float64)
     z = p * np.exp(1j * angle)
-    # NumPy's complex log1p loses digits near 0, where the series of -log(1-z)/z is short.
+    # NumPy's complex log1p loses digits near 0; there, 15 terms of -log(1-z)/z suffice.
     series = np.zeros_like(z)
     for power in range(14, -1, -1):
         series = 1.0 / (power + 1.0) + z * series

@@ -1,10 +1,10 @@
-r"""Logarithms of Stirling numbers, exact to rounding where small, by contour where large.
+r"""Logarithms of Stirling numbers: by recurrence if y is small, by contour integrals otherwise.
 
-Up to ``EXACT`` the triangular recurrence runs on (mantissa, exponent) pairs: all terms are
-positive, so the relative error stays below 1e-12. Beyond, both kinds are coefficients of a
-generating function G, and hence probabilities of an integer variable whose characteristic
-function is :math:`G(r e^{i\varphi}) / G(r)`: the trapezoid rule on the circle through the saddle
-point r then converges exponentially.
+Up to ``MAX_TRIANGLE`` the triangular recurrence runs on (mantissa, exponent) pairs. All terms are
+positive, so the relative error stays below 1e-12. Above, both kinds are coefficients of a
+generating function G, and hence masses of an integer variable whose characteristic function is
+:math:`G(r e^{i\varphi}) / G(r)`. The trapezoid rule on the circle through the saddle point r
+converges exponentially.
 """
 
 from collections.abc import Callable
@@ -23,22 +23,22 @@ from hcpf.elements.special import (
     truncated_poisson_moments,
 )
 
-EXACT = 1000
-"""Largest y for which the triangle is kept (about 8 MB for each kind, made on first use)."""
+MAX_TRIANGLE = 1000
+"""Largest y of the triangle (about 8 MB per kind, computed on first use)."""
 
-_WIDTH = 9.0  # standard deviations beyond which a Gaussian is below 1e-17
+_N_SDS = 9.0  # from the mean, where a Gaussian density falls below 1e-17
 _CHUNK = 1 << 14  # numbers whose circles are held at once
 _LOG_2 = float(np.log(2.0))
-_NOTHING = -(2**40)  # the exponent of 0
+_ZERO_EXPONENT = -(2**40)  # stands for the exponent of 0
 
 
 def log_stirling2(y: FloatArray, n: FloatArray) -> FloatArray:
-    """Return log of the number of partitions of y things into n non-empty sets, for 1 <= n <= y."""
+    """Return log of the number of partitions of y objects into n nonempty sets, 1 <= n <= y."""
     return _combine(y, n, _triangle_second, _contour_second)
 
 
 def log_stirling1(y: FloatArray, n: FloatArray) -> FloatArray:
-    """Return log of the number of permutations of y things with n cycles, for 1 <= n <= y."""
+    """Return log of the number of permutations of y objects with n cycles, 1 <= n <= y."""
     return _combine(y, n, _triangle_first, _contour_first)
 
 
@@ -52,20 +52,20 @@ def _combine(
     y, n = np.broadcast_to(y, shape).ravel(), np.broadcast_to(n, shape).ravel()
     out = np.full(y.shape, -np.inf)
     possible = (n >= 1) & (n <= y)
-    small = possible & (y <= EXACT)
+    small = possible & (y <= MAX_TRIANGLE)
     if np.any(small):
         rows = y[small].astype(np.intp)
-        table = triangle(next(size for size in (64, EXACT) if rows.max() <= size))
+        table = triangle(next(size for size in (64, MAX_TRIANGLE) if rows.max() <= size))
         out[small] = table[rows, n[small].astype(np.intp)]
-    large = np.flatnonzero(possible & (y > EXACT))
+    large = np.flatnonzero(possible & (y > MAX_TRIANGLE))
     for start in range(0, len(large), _CHUNK):
-        part = large[start : start + _CHUNK]
-        out[part] = contour(y[part], n[part])
+        chunk = large[start : start + _CHUNK]
+        out[chunk] = contour(y[chunk], n[chunk])
     return out.reshape(shape)
 
 
 def _triangle(size: int, multiplier: Callable[[int, FloatArray], FloatArray]) -> FloatArray:
-    """Rows 0..size of T(y, n) = m(y, n) T(y-1, n) + T(y-1, n-1), as logarithms."""
+    """Return the logarithms of T(y, n) = m(y, n) T(y-1, n) + T(y-1, n-1) for y = 0..size."""
     columns = np.arange(size + 1, dtype=np.float64)
     table = np.full((size + 1, size + 1), -np.inf)
     mantissa = np.zeros(size + 1)
@@ -77,8 +77,8 @@ def _triangle(size: int, multiplier: Callable[[int, FloatArray], FloatArray]) ->
         shift, shift_exponent = np.roll(mantissa, 1), np.roll(exponent, 1)
         shift[0] = 0.0
         common = np.maximum(
-            np.where(stay > 0, stay_exponent, _NOTHING),
-            np.where(shift > 0, shift_exponent, _NOTHING),
+            np.where(stay > 0, stay_exponent, _ZERO_EXPONENT),
+            np.where(shift > 0, shift_exponent, _ZERO_EXPONENT),
         )
         total = _scaled(stay, stay_exponent - common) + _scaled(shift, shift_exponent - common)
         mantissa, extra = np.frexp(total)
@@ -108,14 +108,14 @@ def _log_coefficient(
 ) -> FloatArray:
     r"""Return log of :math:`\frac{1}{2\pi}\int e^{\ell(\varphi)} d\varphi` over the circle.
 
-    ``log_ratio`` is ℓ, the log of G(r e^iφ) e^{-i order φ} / G(r), 0 at φ = 0; ``spread`` is the
-    standard deviation of the integer variable that it is the characteristic function of.
+    ``log_ratio`` is ℓ, the log of G(r e^iφ) e^{-i order φ} / G(r), 0 at φ = 0. ``spread`` is the
+    standard deviation of the integer variable whose characteristic function it is.
     """
-    # The step 2π/M aliases the wanted mass with those M further on: M spans the variable's range.
-    # An odd whole M closes the circle evenly, which is exact where the ratio does not decay.
-    half = np.ceil(_WIDTH * spread + 25.0)
+    # A step of 2π/M aliases the wanted mass with those at a distance of M: M spans the variable's
+    # range. An odd integer M divides the circle evenly, exact also if the ratio does not decay.
+    half = np.ceil(_N_SDS * spread + 25.0)
     step = 2.0 * np.pi / (2.0 * half + 1.0)
-    kept = min(float(np.max(half, initial=0.0)), np.ceil(_WIDTH * _WIDTH / np.pi + 60.0))
+    kept = min(float(np.max(half, initial=0.0)), np.ceil(_N_SDS * _N_SDS / np.pi + 60.0))
     index = np.arange(kept + 1.0).reshape((-1,) + (1,) * spread.ndim)
     real = np.real(np.exp(log_ratio(np.minimum(index, half) * step)))
     weights = np.where(index == 0, 1.0, 2.0) * (index <= half)
@@ -123,11 +123,11 @@ def _log_coefficient(
 
 
 def _contour_second(y: FloatArray, n: FloatArray) -> FloatArray:
-    """S2(y, n) = y!/n! [z^y] (e^z - 1)^n; [z^y] is a mass of the sum of n truncated Poissons."""
+    """S2(y, n) = y!/n! [z^y] (e^z - 1)^n, a mass of the sum of n zero-truncated Poissons."""
     ratio = y / n
     r = ratio + special.lambertw(-ratio * np.exp(-ratio)).real
     r = np.where(ratio - 1.0 < 1e-4, 2.0 * (ratio - 1.0), r)
-    # With y = n the mass is certain; any small radius serves.
+    # At y = n the mass is 1 and every small radius gives it.
     r = np.maximum(r, 1e-12)
     _, variance = truncated_poisson_moments(r)
     log_at_saddle = n * log_expm1(r) - y * np.log(r)
@@ -141,7 +141,7 @@ def _contour_second(y: FloatArray, n: FloatArray) -> FloatArray:
 
 def _contour_first(y: FloatArray, n: FloatArray) -> FloatArray:
     out = np.empty_like(y)
-    # Beyond n = y log 2 the saddle of the polynomial lies outside its roots: take the other one.
+    # Above n = y log 2 the saddle point of the polynomial lies outside its roots.
     many = n > _LOG_2 * y
     out[many] = _cycles_from_size(y[many], n[many])
     out[~many] = _cycles_from_number(y[~many], n[~many])
@@ -149,7 +149,7 @@ def _contour_first(y: FloatArray, n: FloatArray) -> FloatArray:
 
 
 def _cycles_from_number(y: FloatArray, n: FloatArray) -> FloatArray:
-    """|s(y, n)| = [x^n] x (x+1) ... (x+y-1): a mass of a sum of independent coin flips."""
+    """|s(y, n)| = [x^n] x (x+1) ... (x+y-1), a mass of a sum of independent coin flips."""
     x = _bisect(lambda x: x * (special.psi(x + y) - special.psi(x)) - n, 1e-9 + 0 * y, 2.0 * y)
     variance = x * (special.psi(x + y) - special.psi(x)) + x * x * (
         special.polygamma(1, x + y) - special.polygamma(1, x)
@@ -166,7 +166,7 @@ def _cycles_from_number(y: FloatArray, n: FloatArray) -> FloatArray:
 
 
 def _cycles_from_size(y: FloatArray, n: FloatArray) -> FloatArray:
-    """|s(y, n)| = y!/n! [z^y] (-log(1-z))^n: a mass of the sum of n logarithmic variables."""
+    """|s(y, n)| = y!/n! [z^y] (-log(1-z))^n, a mass of the sum of n logarithmic variables."""
     r = _bisect(lambda r: r / ((1.0 - r) * -np.log1p(-r)) - y / n, 1e-12 + 0 * y, 0.9 + 0 * y)
     log = np.log1p(-r)
     variance = n * -r * log1p_minus(-r) / ((1.0 - r) * log) ** 2
@@ -182,7 +182,7 @@ def _cycles_from_size(y: FloatArray, n: FloatArray) -> FloatArray:
 def _bisect(
     increasing: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray
 ) -> FloatArray:
-    """Find the root, between positive bounds, to the few digits that a saddle needs."""
+    """Return the root between positive bounds, accurate enough for a saddle point."""
     for _ in range(40):
         middle = np.sqrt(low * high)
         below = increasing(middle) < 0

@@ -1,6 +1,7 @@
 """The zero-truncated Poisson element, for counts from 1."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -8,17 +9,64 @@ from scipy import special
 
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
-from hcpf.elements.by_mode import TruncatedPoissonMode, truncated_poisson_rate
-from hcpf.elements.domains import POSITIVE, POSITIVE_COUNTS
-from hcpf.elements.lattice import circle, masses_from_characteristic
-from hcpf.elements.mixture import poisson_mixture
-from hcpf.elements.sampling import sum_of_draws, truncated_poisson
+from hcpf.elements.conjugate import MeanInverse, ModeConjugate
+from hcpf.elements.domains import POSITIVE, POSITIVE_COUNTS, SMALLEST
 from hcpf.elements.special import (
     log_characteristic_truncated_poisson,
     log_expm1,
     truncated_poisson_moments,
 )
 from hcpf.elements.stirling import log_stirling2
+from hcpf.elements.sums import (
+    circle,
+    masses_from_characteristic,
+    poisson_mixture,
+    sum_of_draws,
+    truncated_poisson,
+)
+
+_NO_TRUNCATION = 50.0
+"""A Poisson variable with this mean is 0 with a probability below rounding."""
+
+
+class ZeroTruncatedPoissonConjugate(ModeConjugate):
+    """Psi(theta) = log(exp(e^theta) - 1), with theta = log l."""
+
+    def theta_at(self, mean: FloatArray) -> FloatArray:
+        return np.log(rate_for_mean(mean))
+
+    def psi(self, theta: FloatArray) -> FloatArray:
+        return log_expm1(np.exp(theta))
+
+    def mean_at(self, theta: FloatArray) -> FloatArray:
+        rate = np.exp(theta)
+        return rate / -np.expm1(-rate)
+
+    def curvature(self, theta: FloatArray) -> FloatArray:
+        mean = self.mean_at(theta)
+        return np.maximum(mean * (1.0 + np.exp(theta) - mean), 1e-300)
+
+
+def rate_for_mean(mean: FloatArray) -> FloatArray:
+    """Solve mean = l / (1 - e^-l) for l, elementwise; 1e-9 where the mean is 1."""
+    mean = np.asarray(mean, dtype=np.float64)
+    log_rate = _log_rate_for_mean()
+    with np.errstate(divide="ignore"):
+        x = np.log(np.log(np.maximum(mean, 1.0)))
+    rate = np.exp(log_rate(x))
+    return np.where(x <= log_rate.low, SMALLEST, np.where(mean < _NO_TRUNCATION, rate, mean))
+
+
+@cache
+def _log_rate_for_mean() -> MeanInverse:
+    """Tabulate log l; the log of the mean l / (1 - e^-l) is l/2 - l^2/24 + ... near 0."""
+    log_rate = MeanInverse.nodes(np.log(SMALLEST), np.log(_NO_TRUNCATION))
+    rate = np.exp(log_rate)
+    small = rate < 1e-3
+    prob_positive = -np.expm1(-rate)
+    log_mean = np.where(small, rate * (0.5 - rate / 24.0), np.log(rate / prob_positive))
+    slope = np.where(small, rate * (0.5 - rate / 12.0), 1.0 - rate * np.exp(-rate) / prob_positive)
+    return MeanInverse(log_rate, log_mean, slope)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,15 +84,11 @@ class ZeroTruncatedPoisson(Element):
     acronym = "ZTP"
     support = POSITIVE_COUNTS
     mean_parameter = "rate"
-    conjugate = TruncatedPoissonMode()
+    conjugate = ZeroTruncatedPoissonConjugate()
 
     @property
     def theta(self) -> Parameter:
         return np.log(self.rate)
-
-    @property
-    def kappa(self) -> Parameter:
-        return 1.0
 
     def log_partition(self, theta: ArrayLike) -> FloatArray:
         return log_expm1(np.exp(np.asarray(theta, dtype=np.float64)))
@@ -72,26 +116,24 @@ class ZeroTruncatedPoisson(Element):
         return masses_from_characteristic(characteristic, values, n)
 
     def compound_cdf(self, y: FloatArray, rate: FloatArray) -> FloatArray | None:
-        """Pr(0 < X+ <= y): X+ is also a sum of plain Poissons, of which those at 0 do not show.
+        # X+ is also a sum of Poissons that are not truncated: those equal to 0 add nothing, and
+        # there are 1/(1 - e^-l) times as many.
+        rates = np.broadcast_to(self.rate, y.shape)
+        floor = np.floor(np.clip(y, 0.0, 1e300))  # scipy's incomplete gamma fails above
 
-        There are 1/(1 - e^-l) times as many of these.
-        """
-        each = np.broadcast_to(self.rate, y.shape)
-        whole = np.floor(np.clip(y, 0.0, 1e300))  # the incomplete gamma fails beyond
+        def part(index: Any, n: FloatArray) -> FloatArray:
+            # Pr(1 <= Poisson <= y) = Pr(not 0) - Pr(above y) does not cancel at small rates.
+            total = n * rates[index]
+            return -np.expm1(-total) - special.gammainc(floor[index] + 1.0, total)
 
-        def part(pick: Any, n: FloatArray) -> FloatArray:
-            # Pr(1 <= Poisson <= y) = Pr(not 0) - Pr(above y), which does not cancel at small rates
-            inner = n * each[pick]
-            return -np.expm1(-inner) - special.gammainc(whole[pick] + 1.0, inner)
-
-        return np.maximum(poisson_mixture(rate / -np.expm1(-each), part, 1.0 / each), 0.0)
+        return np.maximum(poisson_mixture(rate / -np.expm1(-rates), part, 1.0 / rates), 0.0)
 
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(y), y
 
-    def parameter_at(self, mean: Parameter) -> Parameter:
-        return truncated_poisson_rate(np.asarray(mean))
+    def parameter_for_mean(self, mean: Parameter) -> Parameter:
+        return rate_for_mean(np.asarray(mean))
 
-    def maximise_likelihood(self, y: FloatArray) -> Self:
-        """Solve mean = l / (1 - e^-l); all values 1 gives the smallest rate allowed, 1e-9."""
+    def maximize_likelihood(self, y: FloatArray) -> Self:
+        """Solve mean = l / (1 - e^-l); if all values are 1, the rate is 1e-9."""
         return self.with_mean(float(y.mean()))

@@ -141,8 +141,8 @@ class Popularity(_Baseline):
             item=item,
             rank=rank,
             probability=predicted.prob_observed,
-            response=predicted.mean_observed,
-            expected=predicted.mean,
+            value=predicted.mean_observed,
+            expected_value=predicted.mean,
         )
 
 

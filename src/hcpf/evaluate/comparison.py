@@ -152,6 +152,7 @@ def fit_and_score(
     as_mass: bool = False,
     calibrate: bool = False,
     keep_errors: bool = False,
+    **fit_options: Any,
 ) -> ModelScores:
     """Fit a model, unless it is fitted already, and score it on held-out pairs.
 
@@ -175,9 +176,12 @@ def fit_and_score(
         Whether to measure the calibration as well, for data as sparse as those trained on.
     keep_errors
         Whether an error of hcpf becomes ``ModelScores.error`` instead of being raised.
+    **fit_options
+        Arguments of ``fit`` such as ``n_threads`` and ``progress``; models that do not take them
+        are fitted without.
     """
     try:
-        seconds = None if is_fitted(model) else fit_to(model, data, early_stopping)
+        seconds = None if is_fitted(model) else fit_to(model, data, early_stopping, **fit_options)
         pairs = pair_scores(model, data, on, as_mass=as_mass)
         ranks = hasattr(model, "recommend") and explains_missing(model)
         form = value_model_of(model)
@@ -203,17 +207,17 @@ def fit_and_score(
         return ModelScores(name, about, error=" ".join(str(error).split()))
 
 
-def fit_to(model: Any, data: Split, early_stopping: bool = False) -> float:
+def fit_to(model: Any, data: Split, early_stopping: bool = False, **fit_options: Any) -> float:
     """Fit a model to the training part of a split and return the seconds that it took.
 
     Ctrl-C ends the comparison, not only the fit: the scores of half a fit would mislead.
     """
     began = perf_counter()
-    held_out: dict[str, Any] = {"exclude": data.exclude}
-    takes_validation = "validation" in signature(model.fit).parameters
-    if early_stopping and takes_validation and len(data.validation):
-        held_out["validation"] = data.validation_matrix
-    model.fit(data.train, **held_out)
+    if early_stopping and len(data.validation):
+        fit_options["validation"] = data.validation_matrix
+    taken = signature(model.fit).parameters
+    options = {name: value for name, value in fit_options.items() if name in taken}
+    model.fit(data.train, exclude=data.exclude, **options)
     if getattr(model, "interrupted_", False):
         raise KeyboardInterrupt
     return perf_counter() - began

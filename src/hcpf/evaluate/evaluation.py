@@ -97,6 +97,7 @@ def evaluate_model(
     baselines: bool = True,
     early_stopping: bool = False,
     random_state: int = 0,
+    **fit_options: Any,
 ) -> Evaluation:
     """Score a model, and simpler ones, on the test pairs of a split.
 
@@ -116,6 +117,8 @@ def evaluate_model(
         Whether the validation pairs of the split decide when a fit stops.
     random_state : int
         Seed of the baselines' fits and of the draws.
+    **fit_options
+        Arguments of ``fit`` such as ``n_threads`` and ``progress``.
 
     Examples
     --------
@@ -127,15 +130,18 @@ def evaluate_model(
     ['This model', 'Popularity', 'Binary HPF']
     """
 
-    def row(name: str, about: str, one: Any) -> ModelScores:
+    def row(name: str, about: str, one: Any, **options: Any) -> ModelScores:
         return fit_and_score(
-            name, one, data, k, about=about, early_stopping=early_stopping, calibrate=True
-        )
+            name, one, data, k, about=about, early_stopping=early_stopping, calibrate=True,
+            **(fit_options | options),
+        )  # fmt: skip
 
     rows = [row("This model", "the model of this report", model)]
     fitted = fitted_model(model)
     if baselines:
-        rows += [row(*baseline) for baseline in _baselines(fitted, data, random_state)]
+        rows += [
+            row(*baseline, progress=False) for baseline in _baselines(fitted, data, random_state)
+        ]
     return Evaluation(
         models=rows,
         values=check_values(fitted, data, random_state),
@@ -166,9 +172,8 @@ def _baselines(model: FittedModel, data: Split, seed: int) -> list[tuple[str, st
     models: list[tuple[str, str, Any]] = [("Popularity", popular, Popularity(element))]
     if is_presence:
         return models
-    # What belongs to the first fit must not be touched.
-    own = {"checkpoint": None, "warm_start": False, "progress": False, "random_state": seed}
-    shared = {name: value for name, value in settings.items() if name not in _OWN_SETTINGS} | own
+    shared = {name: value for name, value in settings.items() if name not in _OWN_SETTINGS}
+    shared |= {"random_state": seed}
     k = model.n_components
     separate = "Poisson factorization of which pairs are observed; values alike for all pairs"
     models.append(("Binary HPF", separate, BinaryHPF(k, element=element, **shared)))

@@ -31,10 +31,21 @@ class HPF:
         self.n_components = n_components
         self.settings = settings
 
-    def fit(self, X: Any, y: None = None, *, validation: Any = None, exclude: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: None = None, *, validation: Any = None, exclude: Any = None,
+        n_threads: int | None = None, progress: bool | None = None,
+    ) -> Self:  # fmt: skip
         """Fit to entries, as ``HCPF.fit`` does."""
-        model = HCPF(self.n_components, element=Degenerate(), **self.settings)
-        self._model = model.fit(X, validation=validation, exclude=exclude)
+        return self._fit(Degenerate(), X, validation, exclude, n_threads, progress)
+
+    def _fit(
+        self, element: str | Element, X: Any, validation: Any, exclude: Any,
+        n_threads: int | None, progress: bool | None,
+    ) -> Self:  # fmt: skip
+        model = HCPF(self.n_components, element=element, **self.settings)
+        self._model = model.fit(
+            X, validation=validation, exclude=exclude, n_threads=n_threads, progress=progress
+        )
         self.element_ = model.element_
         return self
 
@@ -94,11 +105,13 @@ class BinaryHPF(HPF):
         super().__init__(n_components, **settings)
         self.element = element
 
-    def fit(self, X: Any, y: None = None, *, validation: Any = None, exclude: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: None = None, *, validation: Any = None, exclude: Any = None,
+        n_threads: int | None = None, progress: bool | None = None,
+    ) -> Self:  # fmt: skip
         """Fit to entries, as ``HCPF.fit`` does."""
         data = as_interactions(X)
-        model = HCPF(self.n_components, element="presence", **self.settings)
-        self._model = model.fit(data, validation=validation, exclude=exclude)
+        self._fit("presence", data, validation, exclude, n_threads, progress)
         self.element_ = choose_value_model(self.element, data.matrix.data).element
         return self
 

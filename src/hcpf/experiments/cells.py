@@ -110,7 +110,7 @@ def _value_model(cell: Cell) -> dict[str, Any]:
 
 def read_set(path: Path) -> Interactions:
     """A Parquet file of user, item, value."""
-    return Interactions.read(path, user="user", item="item", response="value", progress=False)
+    return Interactions.read(path, user="user", item="item", value="value", progress=False)
 
 
 def find_sets(folder: Path) -> dict[str, Path]:
@@ -157,7 +157,7 @@ def compute(cell: Cell, parts: evaluate.Split, settings: Settings) -> Cell:
     """Fit the model of a cell and score it; an error is a result too."""
     model = _model(cell, settings)
     row = evaluate.fit_and_score(
-        cell.model, model, parts, k=None, early_stopping=True, keep_errors=True
+        cell.model, model, parts, k=None, early_stopping=True, keep_errors=True, progress=False
     )
     if row.scores is None:
         logger.warning("%s, %s on %s: %s", cell.dataset, cell.model, cell.trained_on, row.error)
@@ -180,7 +180,6 @@ def _model(cell: Cell, settings: Settings) -> Any:
         max_iter=settings.max_iter,
         n_fits=settings.n_fits,
         random_state=settings.random_state,
-        progress=False,
     )
 
 

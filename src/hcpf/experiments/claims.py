@@ -123,8 +123,7 @@ _CLAIMS: tuple[tuple[str, tuple[str, ...], Callable[[Found], bool | None]], ...]
     ),
     ("Money: gamma and inverse Gaussian are above the normal.", MONEY, _money),
     (
-        "HPF trained on observed entries models responses better than HPF trained on the full "
-        "matrix.",
+        "HPF trained on observed entries models values better than HPF trained on the full matrix.",
         (*RATINGS, *COUNTS, *NEAR_BINARY),
         lambda f: _above(
             _value(f, "HPF", "NM", "nonmissing"), _value(f, "HPF", "F", "conditional_nonmissing")
@@ -140,7 +139,7 @@ _CLAIMS: tuple[tuple[str, tuple[str, ...], Callable[[Found], bool | None]], ...]
         ),
     ),
     (
-        "Counts: the inverse Gaussian is the best response model of the paper's seven (density "
+        "Counts: the inverse Gaussian is the best value model of the paper's seven (density "
         "against probability, as the paper compares them).",
         COUNTS,
         _density_best,

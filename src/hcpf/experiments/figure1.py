@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TITLE = "The sparser the matrix, the less a plain Poisson can say about its values"
 MESSAGE = (
-    "With a degenerate element the response collapses to 1 as the matrix gets sparser; "
+    "With a degenerate element the value collapses to 1 as the matrix gets sparser; "
     "other elements keep their shape.\n"
     "Red lines: how sparse the paper's data sets are. Numbers: mean ± standard deviation."
 )
@@ -73,7 +73,7 @@ class Grid:
     observed_share: FloatArray
     """The share of entries that are observed, :math:`1 - e^{-\\Lambda}`, one per column."""
     values: FloatArray
-    """Evenly spaced response values, one per row."""
+    """Evenly spaced values, one per row."""
     density: FloatArray
     """Mass (discrete elements) or density (continuous ones), shape (values, columns)."""
     step: float

@@ -53,7 +53,7 @@ class FittedModel:
         The training data; without them ``recommend`` and ``explain`` take ``seen=``.
     interrupted : bool
         Whether Ctrl-C ended training early.
-    n_truncation : int, optional
+    max_count : int, optional
         The largest number of elements summed over; None sums all that count.
     settings : mapping
         The parameters of the estimator that trained the model.
@@ -69,7 +69,7 @@ class FittedModel:
     excluded: Csr | None = None
     data: Interactions | None = None
     interrupted: bool = False
-    n_truncation: int | None = None
+    max_count: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def __repr__(self) -> str:
@@ -151,7 +151,7 @@ class FittedModel:
         """Return the expected value of pairs if they are observed."""
         return predict.distribution(self, *predict.pair_positions(self, users, items)).mean_observed
 
-    def predict_expected(self, users: Any, items: Any) -> FloatArray:
+    def predict_expected_value(self, users: Any, items: Any) -> FloatArray:
         """Return the expected value of pairs, 0 where they are missing included."""
         return predict.distribution(self, *predict.pair_positions(self, users, items)).mean
 
@@ -173,8 +173,8 @@ class FittedModel:
     ) -> int:
         """Write the predictions of all users for all items to a file, and return its rows.
 
-        Only a few users are held in memory at a time. Columns: user, item, probability, response
-        (the value if observed) and expected (the product). For the best items of each user, see
+        Only a few users are held in memory at a time. Columns: user, item, probability, value
+        (if observed) and expected_value (their product). For the best items per user, see
         ``write_recommendations``.
 
         Parameters
@@ -214,7 +214,7 @@ class FittedModel:
             Ids of fitted users; for new ones see ``fold_in``.
         n : int, default 10
             The number of items per user; fewer where there are fewer candidates.
-        by : {"consensus", "probability", "response", "expected"}
+        by : {"consensus", "probability", "value", "expected_value"}
             What to rank by: the geometric mean of the rates of the fits, which prefers items that
             all fits agree on; the probability that the pair is observed, from the average of the
             rates; the expected value if it is; or the expected value. With a single fit the first

@@ -107,7 +107,7 @@ def _with_rows(
                 model.priors,
                 axis=axis,
                 exclude=marks,
-                n_truncation=model.n_truncation,
+                max_count=model.max_count,
                 tempering=model.tempering,
                 theta=fit.axis(axis).theta,
             ),

@@ -104,8 +104,8 @@ def describe(
         "user": model.users[u],
         "item": model.items[i],
         "probability": predicted.prob_observed,
-        "response": predicted.mean_observed,
-        "expected": predicted.mean,
+        "value": predicted.mean_observed,
+        "expected_value": predicted.mean,
     }
     if level is not None:
         columns["low"], columns["high"] = value_intervals(predicted, level)
@@ -136,7 +136,7 @@ def predict_table(model: "FittedModel", users: Any, items: Any, level: float = 0
     Returns
     -------
     Table
-        Columns: user, item, probability, response (the value if observed), expected (the product of
+        Columns: user, item, probability, value (if observed), expected_value (the product of
         the two), and low and high (bounds of the value if observed).
     """
     return Table(**describe(model, *pair_positions(model, users, items), level))

@@ -69,7 +69,7 @@ def user_profiles(
 ) -> list[Profile]:
     """Return profiles of users; ``n_explained`` recommendations of each come with reasons."""
     # Without a model of missing pairs there is no probability to rank by.
-    by = "response" if model.value_model.train_on == "observed" else "consensus"
+    by = "value" if model.value_model.train_on == "observed" else "consensus"
     best = model.recommend(model.users[rows], _RECOMMENDATIONS, by=by)
     low, high = model.predict_distribution(best.user, best.item).observed.interval(LEVEL)
     owner = model.user_index.positions(best.user)
@@ -79,7 +79,7 @@ def user_profiles(
         reasons: list[tuple[int, float]] = []
         if best.rank[j] <= n_explained:
             reasons = _reasons(model, best.user[j], best.item[j])
-        numbers = (best.probability[j], best.response[j], low[j], high[j])
+        numbers = (best.probability[j], best.value[j], low[j], high[j])
         by_user.setdefault(int(row), []).append(
             Recommendation(int(position[j]), *(float(x) for x in numbers), reasons=reasons)
         )

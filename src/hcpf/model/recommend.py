@@ -19,7 +19,7 @@ from hcpf.model.tables import Neighbors, Recommendations
 if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
 
-CRITERIA = ("consensus", "probability", "response", "expected")
+CRITERIA = ("consensus", "probability", "value", "expected_value")
 _MIN_RATE = np.float32(1e-30)  # the value if observed has a limit at 0, but not in floating point
 
 
@@ -89,7 +89,7 @@ def _score(model: "FittedModel", by: str) -> Score:
     rate_of = rates(combined.factors(Axis.USERS), combined.factors(Axis.ITEMS))
     if by == "probability":
         return rate_of
-    if value_model.hurdle and by == "response" and not value_model.varies(Axis.ITEMS):
+    if value_model.hurdle and by == "value" and not value_model.varies(Axis.ITEMS):
         return rate_of  # all items of a user have the same value, so the probability decides
     if value_model.vary_by is None:
         # With a shared mean every criterion is monotone in the rate.
@@ -103,7 +103,7 @@ def _score(model: "FittedModel", by: str) -> Score:
         mean = combined.element_means(model.element, *pairs).reshape(rate.shape).astype(np.float32)
         positive = np.maximum(rate, _MIN_RATE)
         observed = -np.expm1(-positive)
-        if by == "expected":
+        if by == "expected_value":
             n_elements = observed if value_model.hurdle else rate
         else:
             n_elements = np.float32(1.0) if value_model.hurdle else positive / observed

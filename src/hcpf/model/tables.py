@@ -244,7 +244,7 @@ class Recommendations(Table):
         Ids.
     rank : ndarray of int
         1, 2, ... within each user.
-    probability, response, expected : ndarray of float
+    probability, value, expected_value : ndarray of float
         The probability that the pair is observed, its expected value if it is, and the product of
         the two.
     """
@@ -253,8 +253,8 @@ class Recommendations(Table):
     item: IdArray
     rank: NDArray[np.int64]
     probability: FloatArray
-    response: FloatArray
-    expected: FloatArray
+    value: FloatArray
+    expected_value: FloatArray
 
     def of(self, user: Any) -> Self:
         """Return the rows of one user."""

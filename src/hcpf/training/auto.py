@@ -16,15 +16,15 @@ from hcpf.data.sampling import some_rows
 from hcpf.errors import InputError
 from hcpf.training.ensemble import Ensemble, fit_ensemble
 from hcpf.training.held_out import TrainingSplit, split_validation
-from hcpf.training.plan import FitPlan
 from hcpf.training.resolve import (
     candidate_elements,
+    formula_tempering,
     is_dense,
     resolve_priors,
     resolve_value_model,
-    usual_tempering,
 )
 from hcpf.training.selection import Candidate, select, worth_pooling
+from hcpf.training.settings import Auto, FitPlan
 
 logger = logging.getLogger("hcpf")
 
@@ -55,7 +55,7 @@ def auto_value_model(
     passes = _DENSE_PASSES if dense else _ELEMENT_PASSES
     few = min(plan.n_components, _ELEMENT_COMPONENTS)
     short = _shortened(replace(plan, n_components=few), passes, rng)
-    short = replace(short, options=replace(short.options, solver="auto", svi_passes=0))
+    short = replace(short, solver=Auto(svi_passes=0, max_count=plan.solver.max_count))
     fits = _ShortFits.of(split, short, _ELEMENT_ENTRIES, rng)
     candidates: list[Candidate[ValueModel]] = []
     for hurdle, elements in ((False, kinds), (True, kinds[:_HURDLE_ELEMENTS])):
@@ -79,10 +79,10 @@ def auto_tempering(
     rows have too few entries, or if the fit itself is short. Also returns whether Ctrl-C ended the
     search.
     """
-    tempering = formula_tempering(split, plan)
-    if tempering == 1.0 or plan.options.max_iter <= 2 * _TEMPERING_PASSES:
+    tempering = formula_tempering(plan, split)
+    if tempering == 1.0 or plan.max_iter <= 2 * _TEMPERING_PASSES:
         return tempering, False
-    short = replace(_shortened(plan, _TEMPERING_PASSES, rng), init="noise")
+    short = replace(_shortened(plan, _TEMPERING_PASSES, rng), start="noise")
     fits = _ShortFits.of(split, short, _TEMPERING_ENTRIES, rng)
     score = fits.score(replace(short, tempering=tempering))
     while score is not None and (more := tempering * _TEMPERING_FACTOR) <= _HIGHEST_TEMPERING:
@@ -91,15 +91,6 @@ def auto_tempering(
             break
         tempering, score = more, stronger
     return tempering, fits.interrupted
-
-
-def formula_tempering(split: TrainingSplit, plan: FitPlan) -> float:
-    """Return the tempering that the sizes of the data suggest; 1 for the paper's recipe."""
-    if plan.priors == "paper":
-        return 1.0
-    return usual_tempering(
-        split.training, plan.train_on, plan.options.solver, plan.n_fits, split.excluded
-    )
 
 
 def _scored(fits: "_ShortFits", models: list[ValueModel]) -> list[Candidate[ValueModel]]:
@@ -119,7 +110,9 @@ def _shortened(plan: FitPlan, passes: int, rng: np.random.Generator) -> FitPlan:
     return replace(
         plan,
         n_fits=1,
-        options=replace(plan.options, max_iter=passes, tol=0.0, check_every=passes),
+        max_iter=passes,
+        tol=0.0,
+        check_every=passes,
         validation_fraction=_HELD_OUT,
         random_state=int(rng.integers(1 << 32)),
         progress=False,
@@ -166,5 +159,5 @@ class _ShortFits:
             plan.priors, split.training, value_model, split.n_excluded, plan.n_components
         )
         if plan.tempering == "auto":
-            plan = replace(plan, tempering=formula_tempering(split, plan))
+            plan = replace(plan, tempering=formula_tempering(plan, split))
         return fit_ensemble(split, value_model, priors, plan, rng)

@@ -18,7 +18,7 @@ from hcpf.core.layout import ShardData
 from hcpf.data.sampling import some_of, some_rows
 
 _MAX_ENTRIES = 2_000_000  # of the users from whom clusters are learned
-_SPARE, _POWERS = 10, 3  # columns and rounds of the randomised singular vectors
+_SPARE, _POWERS = 10, 3  # columns and rounds of the randomized singular vectors
 _ROUNDS = 20  # of k-means
 _DAMPING = 5.0  # added to numbers of entries, so that rows with few do not dominate
 
@@ -56,7 +56,7 @@ def _sample_users(data: ShardData, rng: np.random.Generator, comm: Collective) -
 
 
 def _embed(matrix: Csr, degrees: NDArray[np.int64], size: int, rng: np.random.Generator) -> Array:
-    """The items' leading singular vectors, each times its singular value."""
+    """Return the items' leading singular vectors, each times its singular value."""
     by_user = 1.0 / np.sqrt(np.diff(matrix.indptr) + _DAMPING)
     by_item = 1.0 / np.sqrt(degrees + _DAMPING)
     weight = np.repeat(by_user, np.diff(matrix.indptr)) * by_item[matrix.indices]
@@ -75,20 +75,20 @@ def _embed(matrix: Csr, degrees: NDArray[np.int64], size: int, rng: np.random.Ge
 def _k_means(
     points: Array, weights: Array, n_clusters: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Clusters of directions by their cosine, begun as in k-means++."""
-    centres = np.empty((n_clusters, points.shape[1]), np.float32)
+    """Cluster directions by their cosine, starting as k-means++ does."""
+    centers = np.empty((n_clusters, points.shape[1]), np.float32)
     nearest = np.zeros(len(points), np.float32)
     exact = weights.astype(np.float64)  # chances have to add up to 1
     for j in range(n_clusters):
         chance = np.maximum(1.0 - nearest, 1e-9) * exact
-        centres[j] = points[rng.choice(len(points), p=chance / chance.sum())]
-        nearest = np.maximum(nearest, points @ centres[j])
-    found = np.argmax(points @ centres.T, axis=1)
+        centers[j] = points[rng.choice(len(points), p=chance / chance.sum())]
+        nearest = np.maximum(nearest, points @ centers[j])
+    found = np.argmax(points @ centers.T, axis=1)
     for _ in range(_ROUNDS):
         members = sparse.csr_array(
             (weights, (found, np.arange(len(points)))), shape=(n_clusters, len(points))
         )
         sums: Any = members @ points
-        centres = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
-        found = np.argmax(points @ centres.T, axis=1)
+        centers = sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12)
+        found = np.argmax(points @ centers.T, axis=1)
     return found

@@ -1,4 +1,4 @@
-"""The element's own parameters: the M-step of the bound, given the current factors."""
+"""Estimate the element's parameters: the M-step of the ELBO, given the current factors."""
 
 from dataclasses import dataclass
 from typing import Any

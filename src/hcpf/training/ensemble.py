@@ -27,8 +27,8 @@ from hcpf.training.clusters import cluster_items
 from hcpf.training.element_update import refit_element
 from hcpf.training.held_out import TrainingSplit
 from hcpf.training.loop import Fit, train
-from hcpf.training.plan import FitPlan
 from hcpf.training.resolve import MAX_TEMPERING_OF_SEVERAL
+from hcpf.training.settings import Algorithm1, Auto, FitPlan
 from hcpf.training.start import start_from_noise, start_from_posterior
 from hcpf.training.state import FitState
 
@@ -101,26 +101,28 @@ class Worker:
 
     def run(self) -> Outcome:
         """Train from the start given, from a checkpoint, from noise or from clusters of items."""
-        if self.plan.options.solver == "entry" and self.comm.size > 1:
+        if isinstance(self.plan.solver, Algorithm1) and self.comm.size > 1:
             raise ParameterError(
                 "Algorithm 1 updates pair by pair and needs one worker, but there are "
                 f"{self.comm.size}. Use another solver, or one worker."
             )
-        plan, options = self.plan, self.plan.options
+        plan = self.plan
         starts_from_clusters = self.start is None and self._starts_from_clusters
-        if starts_from_clusters or self.start is not None:
+        if isinstance(plan.solver, Auto) and (starts_from_clusters or self.start is not None):
             # The first minibatch steps would forget where the items stand.
-            options = replace(options, svi_passes=0)
+            plan = replace(plan, solver=replace(plan.solver, svi_passes=0))
         checkpoint = self._checkpoint()
         permutation = None
-        if plan.options.solver in ("auto", "svi"):
+        if plan.solver.has_batches:
             permutation = self.rng.permutation(self.data.n_users)
         order = UserOrder.of(self.data.numbers, self.data.n_users, permutation)
-        source = ShardSource(self.data, order, self.comm, plan.n_truncation, float(plan.tempering))
+        source = ShardSource(
+            self.data, order, self.comm, plan.solver.max_count, float(plan.tempering)
+        )
         saved = None if checkpoint is None else checkpoint.load()
         shard = source.lay_out(self.value_model)
         state = self._start(shard, starts_from_clusters and saved is None)
-        fit = Fit(state, shard, source, options, self.validation)
+        fit = Fit(state, shard, source, plan, self.validation)
         del shard
         if saved is not None:
             _resume(fit, saved)
@@ -150,9 +152,9 @@ class Worker:
         little information: there noise is better.
         """
         plan, matrix, excluded = self.plan, self.data.matrix, self.data.excluded
-        if plan.init != "auto":
-            return plan.init == "clusters"
-        if not plan.keeps_its_start or self.index % 2 == 0:
+        if plan.start != "auto":
+            return plan.start == "clusters"
+        if not plan.keeps_start or self.index % 2 == 0:
             return False
         sizes = np.array([matrix.nnz, 0 if excluded is None else excluded.nnz], dtype=np.float64)
         n_entries, n_excluded = self.comm.sum(sizes).tolist()
@@ -165,12 +167,12 @@ class Worker:
         if plan.checkpoint is None:
             return None
         return Checkpoint(
-            plan.checkpoint,
+            plan.checkpoint.folder,
             f"fit-{self.index}",
             self._identity(),
             self.comm,
-            every_passes=plan.checkpoint_every,
-            every_seconds=plan.checkpoint_seconds,
+            every_passes=plan.checkpoint.every_passes,
+            every_seconds=plan.checkpoint.every_seconds,
         )
 
     def _identity(self) -> str:
@@ -182,13 +184,13 @@ class Worker:
         if (held := self.validation) is not None:
             arrays += [held.users, held.items, held.values, held.missing_users, held.missing_items]
         if self.start is not None:
-            for side in (self.start.users, self.start.items):
-                arrays += [side.shape_, side.mean_, side.activity_b]
-                if (theta := side.theta) is not None:
+            for found in (self.start.users, self.start.items):
+                arrays += [found.shape_, found.mean_, found.activity_b]
+                if (theta := found.theta) is not None:
                     arrays += [theta.chi, theta.nu, np.array([theta.chi0, theta.nu0])]
         settings = (
-            matrix.shape, plan.n_components, plan.n_truncation, plan.tempering, plan.init,
-            plan.options.describe(), self.priors, self.value_model,
+            matrix.shape, plan.n_components, plan.tempering, plan.start, plan.solver, plan.max_iter,
+            plan.tol, plan.check_every, plan.learn_element, self.priors, self.value_model,
             self.rng.bit_generator.state, self.comm.rank, self.comm.size, Factors._fields,
         )  # fmt: skip
         return fingerprint(*arrays, repr(settings))
@@ -211,7 +213,7 @@ def _combine(outcomes: list[Outcome], matrix: Csr, plan: FitPlan) -> Ensemble:
     value_model = outcomes[0].value_model
     if value_model.vary_by is not None:
         value_model, posteriors = _with_common_dispersion(outcomes)
-    elif len(outcomes) > 1 and plan.options.learn_element:
+    elif len(outcomes) > 1 and plan.learn_element:
         rate = Combined(posteriors).rates(row_of_entries(matrix), matrix.indices)
         dispersion = value_model.train_on != "observed"
         element = refit_element(value_model, matrix.data, rate, dispersion=dispersion)

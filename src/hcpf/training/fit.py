@@ -18,8 +18,8 @@ from hcpf.training.auto import auto_tempering, auto_value_model
 from hcpf.training.checkpoint import make_folder, remembered_seed
 from hcpf.training.ensemble import fit_ensemble
 from hcpf.training.held_out import split_validation
-from hcpf.training.plan import FitPlan
 from hcpf.training.resolve import resolve_priors, resolve_value_model
+from hcpf.training.settings import FitPlan
 
 
 def fit_model(
@@ -63,15 +63,15 @@ def fit_model(
         excluded=union(exclude, validation),
         data=data,
         interrupted=found.interrupted or interrupted,
-        n_truncation=plan.n_truncation,
+        max_count=plan.solver.max_count,
     )
 
 
 def _generator(plan: FitPlan) -> np.random.Generator:
     seed = plan.random_state
     if plan.checkpoint is not None:
-        make_folder(plan.checkpoint)
-        seed = remembered_seed(plan.checkpoint) if seed is None else seed
+        make_folder(plan.checkpoint.folder)
+        seed = remembered_seed(plan.checkpoint.folder) if seed is None else seed
     return generator(seed)
 
 
@@ -90,7 +90,7 @@ def _cut_short(plan: FitPlan, interrupted: bool) -> FitPlan:
     """Return a plan of one pass, which makes a usable model after Ctrl-C."""
     if not interrupted:
         return plan
-    return replace(plan, n_fits=1, options=replace(plan.options, max_iter=1))
+    return replace(plan, n_fits=1, max_iter=1)
 
 
 def _warm_start(
@@ -103,7 +103,7 @@ def _warm_start(
     """
     if type(start.element) is not type(value_model.element):
         return value_model, tuple(_without_theta(fit) for fit in start.posteriors)
-    if plan.options.learn_element:
+    if plan.learn_element:
         same = value_model.replace(element=start.element)
         try:
             same.require(values)

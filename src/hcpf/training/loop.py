@@ -26,7 +26,7 @@ from hcpf.model.history import Check
 from hcpf.training.checkpoint import Checkpoint
 from hcpf.training.element_update import best_dispersion, update_element
 from hcpf.training.held_out import validation_log_likelihood
-from hcpf.training.options import FitOptions
+from hcpf.training.settings import SVI, Algorithm1, FitPlan
 from hcpf.training.solvers.algorithm1 import algorithm1_pass
 from hcpf.training.solvers.cavi import cavi_pass
 from hcpf.training.solvers.momentum import forget_theta, moves_theta, push, restart_if_fallen
@@ -49,7 +49,7 @@ class Fit:
     state: FitState
     shard: Shard
     source: ShardSource
-    options: FitOptions
+    plan: FitPlan
     validation: HeldOutPairs | None = None
 
     @property
@@ -71,26 +71,26 @@ def train(
     title: str = "Fitting",
 ) -> None:
     """Make passes until the ELBO (or the validation likelihood) converges, or max_iter."""
-    state, options, comm = fit.state, fit.options, fit.comm
+    state, plan, comm = fit.state, fit.plan, fit.comm
     seconds = state.history[-1].seconds if state.history else 0.0
     clock = time.perf_counter() - seconds
     # On observed entries alone nothing holds the dispersion: with an integer number of elements
     # for each distinct value it can shrink without end. The paper's recipe keeps it.
-    learns_dispersion = options.learn_element and fit.shard.trains_on_missing
+    learns_dispersion = plan.learn_element and fit.shard.trains_on_missing
     learns_dispersion &= state.element.dispersion_parameter is not None
     with (
         _interruptible() as interrupted,
-        progress_bar(progress if comm.rank == 0 else False, title, options.max_iter) as advance,
+        progress_bar(progress if comm.rank == 0 else False, title, plan.max_iter) as advance,
     ):
         advance(state.iteration, "")
-        while state.iteration < options.max_iter and not state.converged:
+        while state.iteration < plan.max_iter and not state.converged:
             _make_pass(fit)
             _retabulate(fit)
             if learns_dispersion and state.iteration in _DISPERSION_PASSES:
                 _update_dispersion(fit)
             stopping = any_worker(comm, interrupted())
-            last = state.iteration >= options.max_iter or stopping
-            if last or state.iteration % options.check_every == 0:
+            last = state.iteration >= plan.max_iter or stopping
+            if last or state.iteration % plan.check_every == 0:
                 _check(fit, time.perf_counter() - clock)
             if checkpoint is not None:
                 checkpoint.maybe_save(fit.state, fit.shard, force=last or state.converged)
@@ -102,22 +102,22 @@ def train(
 
 
 def _make_pass(fit: Fit) -> None:
-    state, shard, options, comm = fit.state, fit.shard, fit.options, fit.comm
+    state, shard, plan, comm = fit.state, fit.shard, fit.plan, fit.comm
     totals = shard.totals
-    solver = options.solver_at(state.iteration, totals.n_users, totals.n_entries)
-    fit_prior = options.learn_element and state.iteration in PRIOR_PASSES
-    if solver == "svi":
-        svi_pass(state, shard, options.svi, comm, fit_prior=fit_prior)
-    elif solver == "entry":
-        algorithm1_pass(state, shard, options.entry, fit_prior=fit_prior)
+    solver = plan.solver.at(state.iteration, totals.n_users, totals.n_entries)
+    fit_prior = plan.learn_element and state.iteration in PRIOR_PASSES
+    if isinstance(solver, SVI):
+        svi_pass(state, shard, solver, comm, fit_prior=fit_prior)
+    elif isinstance(solver, Algorithm1):
+        algorithm1_pass(state, shard, solver, fit_prior=fit_prior)
     else:
-        if options.has_momentum:
+        if plan.has_momentum:
             push(state, shard)
         cavi_pass(state, shard, comm, fit_prior=fit_prior)
-        if options.has_momentum and moves_theta(state, shard):
+        if plan.has_momentum and moves_theta(state, shard):
             restart_if_fallen(state, state.elbo(shard, comm))
     state.iteration += 1
-    if options.learn_element:
+    if plan.learn_element:
         update_element(state, shard)
 
 
@@ -175,17 +175,17 @@ def _update_dispersion(fit: Fit) -> None:
 
 def _check(fit: Fit, seconds: float) -> None:
     """Add a line to the history, and decide whether the fit has converged."""
-    state, options, history = fit.state, fit.options, fit.state.history
+    state, plan, history = fit.state, fit.plan, fit.state.history
     elbo, score = state.elbo(fit.shard, fit.comm), None
     if fit.validation is not None:
         score = validation_log_likelihood(state, fit.shard, fit.validation, fit.comm)
     history.append(Check(state.iteration, seconds, elbo, score))
     logger.info("pass %d: ELBO %.6g, validation %s", state.iteration, elbo, score)
-    state.converged = options.tol > 0 and _has_converged(history, options.tol)
+    state.converged = plan.tol > 0 and _has_converged(history, plan.tol)
     if len(history) > 1 and elbo < history[-2].elbo:
         state.momentum = None  # it has overshot
         fell = history[-2].elbo - elbo > _ROUNDING * abs(elbo)
-        state.converged &= not (fell and options.has_momentum and score is None)
+        state.converged &= not (fell and plan.has_momentum and score is None)
 
 
 def _has_converged(history: list[Check], tol: float) -> bool:

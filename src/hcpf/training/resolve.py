@@ -25,7 +25,7 @@ from hcpf.elements import (
 )
 from hcpf.errors import EstimationError, InputError, ParameterError
 from hcpf.training.held_out import TrainingSplit
-from hcpf.training.plan import FitPlan
+from hcpf.training.settings import FitPlan
 
 logger = logging.getLogger("hcpf")
 
@@ -38,7 +38,7 @@ OBSERVED_SHAPES = 30.0
 
 TEMPERING_SCALE = 8.0
 MAX_TEMPERING, MAX_TEMPERING_OF_SEVERAL = 4.0, 8.0
-"""Of tempering="auto": what ``usual_tempering`` gives at most, to a single fit and to several."""
+"""The highest that ``formula_tempering`` gives: for a single fit, and for several."""
 
 _MAX_ESTIMATION_VALUES = 1 << 18
 """Values that an element is estimated from: more would take memory and change little."""
@@ -48,7 +48,7 @@ _MAX_CROSSED_DEVIATION, _MAX_CROSSED_MEAN = 1e15, 1e60
 item; the least are their inverses."""
 
 FAR_BEHIND = 0.5
-"""Nats for each value: an element that far behind another does not catch up with factors."""
+"""Nats per value: an element that far behind another does not catch up with factors."""
 
 _FEW_NEGATIVE = 0.05
 """A share of values that are not above 0, below which they may be a mistake in the data."""
@@ -93,7 +93,7 @@ def choose_value_model(
             f"element must be 'auto', a name, or an Element such as Gamma(); got {element!r}."
         )
     if element == "auto":
-        element = likeliest_element(values)
+        element = most_likely_element(values)
         given: dict[str, Any] = {}
     else:
         element = get(element)() if isinstance(element, str) else element
@@ -102,9 +102,9 @@ def choose_value_model(
         raise ParameterError(f"element takes single numbers as parameters, got {element!r}.")
     ValueModel(element, vary_by, hurdle, train_on)  # checked before anything is estimated
     element.require(values)
-    chosen = ValueModel(element.complete(_some(values)), vary_by, hurdle, train_on)
+    chosen = ValueModel(element.complete(_estimation_sample(values)), vary_by, hurdle, train_on)
     chosen.require(values)
-    _require_usual_size(chosen)
+    _require_float32_range(chosen)
     if train_on == "observed":
         count = observed_count(chosen.element, values, priors)
         scaled = chosen.element.scaled_for_observed(count).replace(**given)
@@ -112,7 +112,7 @@ def choose_value_model(
     return chosen
 
 
-def _require_usual_size(value_model: ValueModel) -> None:
+def _require_float32_range(value_model: ValueModel) -> None:
     """Refuse units in which float32 does not hold theta of a user times that of an item."""
     element, sharing = value_model.element, value_model.sharing
     if sharing is None or not sharing.sign:
@@ -129,7 +129,7 @@ def _require_usual_size(value_model: ValueModel) -> None:
         )
 
 
-def _some(values: FloatArray) -> FloatArray:
+def _estimation_sample(values: FloatArray) -> FloatArray:
     """Return evenly spread values as float64, the extremes among them."""
     step = -(-len(values) // _MAX_ESTIMATION_VALUES)
     if step > 1:
@@ -138,10 +138,10 @@ def _some(values: FloatArray) -> FloatArray:
 
 
 def candidate_elements(values: FloatArray) -> list[Element]:
-    """The applicable elements, estimated from the observed values, likeliest first.
+    """Return the applicable elements, estimated from the observed values, most likely first.
 
     Those under which the values alone are less likely by ``FAR_BEHIND`` each are left out.
-    Whole numbers are compared under discrete elements only: a density is not a probability.
+    Integers are compared under discrete elements only: a density is not a probability.
     """
     if np.all(values == 1.0):
         return [Degenerate()]
@@ -153,7 +153,7 @@ def candidate_elements(values: FloatArray) -> list[Element]:
             "without such rows gamma and inverse Gaussian could be used.",
             few, values.size, "is" if few == 1 else "are",
         )  # fmt: skip
-    sample = _some(values)
+    sample = _estimation_sample(values)
     distinct, counts = np.unique(sample, return_counts=True)
     found: list[tuple[float, Element]] = []
     for kind in kinds:
@@ -174,8 +174,8 @@ def candidate_elements(values: FloatArray) -> list[Element]:
     return [element for score, element in found if score >= least]
 
 
-def likeliest_element(values: FloatArray) -> Element:
-    """The applicable element under which the observed values are likeliest."""
+def most_likely_element(values: FloatArray) -> Element:
+    """Return the applicable element under which the observed values are most likely."""
     return candidate_elements(values)[0]
 
 
@@ -226,17 +226,18 @@ def is_dense(matrix: Csr, excluded: Csr | None = None) -> bool:
     return mostly_observed(matrix.nnz, matrix.shape, 0 if excluded is None else excluded.nnz)
 
 
-def usual_tempering(
-    matrix: Csr, train_on: str, solver: str, n_fits: int, excluded: Csr | None = None
-) -> float:
-    """How often the data should count, which grows with the entries of a row on the longer side.
+def formula_tempering(plan: FitPlan, split: TrainingSplit) -> float:
+    """Return the tempering that the sizes of the data suggest.
 
-    Independent gammas overstate how uncertain the factors are, the more so the more entries share
-    them; and fits that are averaged may each be surer. Where there are few entries, or where most
-    pairs are observed, the posterior itself is best.
+    It grows with the entries per row of the longer axis, and further where fits are averaged,
+    because held-out likelihood did so on the data sets of docs/benchmarks.md. Where rows have few
+    entries or most pairs are observed, and for the paper's recipe, it is 1: the ordinary posterior.
     """
-    if train_on == "observed" or solver == "entry" or is_dense(matrix, excluded):
+    matrix = split.training
+    if plan.priors == "paper" or plan.train_on == "observed" or plan.solver.name == "algorithm1":
         return 1.0
-    most = MAX_TEMPERING if n_fits == 1 else MAX_TEMPERING_OF_SEVERAL
+    if is_dense(matrix, split.excluded):
+        return 1.0
+    highest = MAX_TEMPERING if plan.n_fits == 1 else MAX_TEMPERING_OF_SEVERAL
     entries_per_row = matrix.nnz / max(matrix.shape)
-    return float(np.clip(entries_per_row / TEMPERING_SCALE, 1.0, most))
+    return float(np.clip(entries_per_row / TEMPERING_SCALE, 1.0, highest))

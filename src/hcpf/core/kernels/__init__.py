@@ -60,7 +60,7 @@ up, and ``apply_rows`` continues (``core.half_step``).
 all rows (sign -1); when training on observed entries only, these are added up instead (sign +1).
 """
 
-from hcpf.core.kernels.bound import listed_rates, pair_rates, side_bound, sum_log_z
+from hcpf.core.kernels.bound import axis_bound, listed_rates, pair_rates, sum_log_z
 from hcpf.core.kernels.count import tabulate
 from hcpf.core.kernels.layout import advance, transpose, weigh_values
 from hcpf.core.kernels.rows import accumulate_rows, apply_rows, extrapolate, scale_rows, update_rows
@@ -95,13 +95,13 @@ __all__ = [
     "advance",
     "aligned_zeros",
     "apply_rows",
+    "axis_bound",
     "best_columns",
     "extrapolate",
     "listed_rates",
     "padded_rows",
     "pair_rates",
     "scale_rows",
-    "side_bound",
     "sum_log_z",
     "tabulate",
     "transpose",

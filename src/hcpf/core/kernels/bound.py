@@ -1,4 +1,4 @@
-"""Sums over entries and rows that make up the bound, and rates of pairs."""
+"""Sums over entries and rows that make up the ELBO, and rates of pairs."""
 
 import math
 
@@ -86,7 +86,7 @@ def sum_log_z(first, last, entries, rows, cols, tables, blocks, sums):
 
 
 @kernel()
-def side_bound(first, last, rows, prior, activity_shape, blocks, sums):
+def axis_bound(first, last, rows, prior, activity_shape, blocks, sums):
     """Per block: E log p(s|r) + E log p(r) + H[s] + H[r] summed over the rows."""
     size = rows.a.shape[1]
     a_r = prior.activity_a

@@ -62,7 +62,7 @@ class Lanes:
         return self.where(self < bound, bound)
 
     def floor(self) -> "Lanes":
-        """The next whole number below."""
+        """Return the next integer below."""
         kind = self.value.type
         function = ir.FunctionType(kind, [kind])
         name = f"llvm.floor.v{kind.count}f32"

@@ -103,7 +103,7 @@ def update_rows(
 ):
     """One half-step: the optimal posterior of each row of some blocks, the columns held fixed.
 
-    ``base`` is the part of the rates that all rows share (the column sums of the other side's
+    ``base`` is the part of the rates that all rows share (the column sums of the other axis'
     means, or 0); ``listed`` adds or takes away single pairs. Sums over rows come back per block,
     added to what is there.
     """

@@ -13,7 +13,7 @@ LOG2_E = 1.44269504
 
 @kernel(forceinline=True, fastmath=FAST)
 def fast_log2(x):
-    """float32 log2 of a positive number, written so that it vectorises.
+    """float32 log2 of a positive number, written so that it vectorizes.
 
     x = 2^n m with m within a factor of sqrt(2) of 1, and log m = 2 atanh((m - 1) / (m + 1)).
     """

@@ -86,7 +86,7 @@ def slow_row(entries, rows, cols, tables, u, total, count):
     """The sums of E[n] phi_k over a whole row, each entry summed over n directly.
 
     For rows that ``accumulate`` cannot finish. Which entries those are may depend on the last
-    bit of a dot product, so the whole row is done anew.
+    bit of a dot product, so the whole row is done again.
     """
     total[:] = 0.0
     count[:] = 0.0

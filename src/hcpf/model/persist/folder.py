@@ -22,7 +22,7 @@ from hcpf.model.persist.id_files import read_ids, write_ids
 from hcpf.model.persist.tensors import map_tensors, write_tensors
 
 MANIFEST = "manifest.json"
-FORMAT, SCHEMA = "hcpf-model", 2
+FORMAT, SCHEMA = "hcpf-model", 3
 _ADVICE = "Pass a folder created by save() or hcpf fit."
 _ENDINGS = {"tensors": ".safetensors", "users": ".parquet", "items": ".parquet"}
 

@@ -23,7 +23,7 @@ from hcpf.io import fingerprint
 from hcpf.model.fitted import FittedModel
 from hcpf.model.history import Check
 from hcpf.model.persist.folder import Stored, read_folder, write_folder
-from hcpf.model.persist.schema1 import upgraded
+from hcpf.model.persist.older import upgraded
 
 _VALUE_MODEL = ("vary_by", "hurdle", "train_on")
 
@@ -41,7 +41,7 @@ def save(model: FittedModel, path: Path, *, overwrite: bool, include_data: bool)
         "shape": [len(model.users), len(model.items)],
         "interrupted": model.interrupted,
         "tempering": model.tempering,
-        "n_truncation": model.n_truncation,
+        "max_count": model.max_count,
         "history": [
             {name: _plain(value) for name, value in asdict(check).items()}
             for check in model.history
@@ -75,7 +75,7 @@ def load(path: Path, *, check: bool = True) -> FittedModel:
 
 def _rebuild(stored: Stored) -> FittedModel:
     tensors, users, items = stored.tensors, stored.users, stored.items
-    about = upgraded(stored.about) if stored.about["schema"] == 1 else stored.about
+    about = upgraded(stored.about)
     value_model = _value_model_from_json(about["value_model"])
     shape = int(about["shape"][0]), int(about["shape"][1])
     if (len(users), len(items)) != shape:
@@ -94,7 +94,7 @@ def _rebuild(stored: Stored) -> FittedModel:
         excluded=_matrix(tensors, "excluded", shape),
         data=data,
         interrupted=bool(about["interrupted"]),
-        n_truncation=about["n_truncation"],
+        max_count=about["max_count"],
         settings=_revived(about["settings"]),
     )
 
@@ -213,6 +213,8 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, float) and not isfinite(value):
         return {"float": repr(float(value))}  # which JSON has no word for
+    if isinstance(value, Mapping):  # a solver
+        return {name: _plain(part) for name, part in value.items()}
     return value if isinstance(value, str | int | float | bool | None) else None
 
 
@@ -225,4 +227,6 @@ def _revive(value: Any) -> Any:
         return value
     if "float" in value:
         return float(value["float"])
+    if "solver" in value:
+        return _revived(value)
     return Priors(**value["priors"]) if "priors" in value else _element_from_json(value)

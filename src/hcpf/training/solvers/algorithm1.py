@@ -1,10 +1,7 @@
 """The paper's Algorithm 1 as a solver: sampled entries, per-row clocks, product-of-means rate."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from hcpf._checks import flag, number, settle
 from hcpf._types import FloatArray
 from hcpf.core import kernels
 from hcpf.core.axis import Axis
@@ -14,46 +11,20 @@ from hcpf.core.kernels import ListedPairs
 from hcpf.core.kernels.entry import entry_steps
 from hcpf.core.layout import Shard
 from hcpf.core.posterior import axis_prior
+from hcpf.training.settings import Algorithm1
 from hcpf.training.solvers.memory import DrawMemory, RowMemory
 from hcpf.training.state import FitState
 
 
-@dataclass(frozen=True)
-class EntryOptions:
-    """Constants of Algorithm 1.
-
-    Parameters
-    ----------
-    tau, xi
-        Draw t of a row moves it by ``(t + tau) ** -xi``, at most 1.
-    stratified
-        Draw observed and missing entries half and half (or more observed ones, where those are
-        the majority), weighted to the full grid; False draws uniformly from the grid, as the
-        paper does. Training on observed entries only draws no others.
-    """
-
-    tau: float = 10_000.0
-    xi: float = 0.7
-    stratified: bool = True
-
-    def __post_init__(self) -> None:
-        settle(
-            self,
-            tau=number("tau", self.tau, 1e-9, 1e300, "a number above 0"),
-            xi=number("xi", self.xi, 0.5 + 1e-9, 1.0, "above 0.5 and at most 1"),
-            stratified=flag("stratified", self.stratified),
-        )
-
-
 def algorithm1_pass(
-    state: FitState, shard: Shard, options: EntryOptions, *, fit_prior: bool = False
+    state: FitState, shard: Shard, solver: Algorithm1, *, fit_prior: bool = False
 ) -> None:
     """Draw as many entries as the data hold, and move the rows of each."""
     if state.draws is None:
         state.draws = DrawMemory(RowMemory.of(state.users), RowMemory.of(state.items))
     memory, n_entries = state.draws, shard.totals.n_entries
     users, items = memory.users, memory.items
-    share = observed_share(shard, options.stratified)
+    share = observed_share(shard, solver.stratified)
     counts = np.zeros(3)
     factors = state.users.factors, state.items.factors
     shifts = *(f.shift for f in factors), *(f.cross.astype(np.float64) for f in factors)
@@ -64,7 +35,7 @@ def algorithm1_pass(
         (users.a, users.b, users.activity_b), (items.a, items.b, items.activity_b), *priors,
         (_weights(shard, Axis.USERS, share), _weights(shard, Axis.ITEMS, share)),
         (users.clock, items.clock),
-        options.tau, options.xi, share, n_entries, state.rng, counts,
+        solver.tau, solver.xi, share, n_entries, state.rng, counts,
     )  # fmt: skip
     state.sum_counts = n_entries * float(counts[1]) / max(float(counts[0]), 1.0)
     state.is_truncated = bool(counts[2] > 0)

@@ -101,7 +101,7 @@ def _push_theta(
         chi, nu = _moved(now, before, part, max_factor)
         conjugate = pooling.conjugate
         center = (theta.chi0 + chi) / (theta.nu0 + nu)
-        inside = (center > conjugate.lowest) & (center < conjugate.highest)
+        inside = (center > conjugate.min_center) & (center < conjugate.max_center)
         chi, nu = np.where(inside, chi, now[0]), np.where(inside, nu, now[1])
         mine.theta = theta.observing(chi, nu)
         state.shift_rows(mine.axis, shard)

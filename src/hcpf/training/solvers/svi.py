@@ -5,13 +5,11 @@ entries of a batch are a range, too: one pointer per item walks through them as 
 Each worker takes its share of one common batch.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hcpf._checks import number, settle, whole
 from hcpf.core import kernels
 from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL, Collective
@@ -20,42 +18,14 @@ from hcpf.core.kernels import Entries, ListedPairs
 from hcpf.core.layout import Layout, Shard
 from hcpf.core.posterior import axis_prior
 from hcpf.core.threads import share
+from hcpf.training.settings import SVI
 from hcpf.training.state import FitState
-
-
-@dataclass(frozen=True)
-class SviOptions:
-    """Constants of the minibatch solver.
-
-    Parameters
-    ----------
-    batches
-        Minibatches of users in one pass over the data.
-    local_sweeps
-        Updates of a batch's users before the items take a step.
-    tau, xi
-        Step t of the items has size ``(t + tau) ** -xi``, at most 1.
-    """
-
-    batches: int = 40
-    local_sweeps: int = 4
-    tau: float = 1.0
-    xi: float = 0.6
-
-    def __post_init__(self) -> None:
-        settle(
-            self,
-            batches=whole("batches", self.batches),
-            local_sweeps=whole("local_sweeps", self.local_sweeps),
-            tau=number("tau", self.tau, 1e-9, 1e300, "a number above 0"),
-            xi=number("xi", self.xi, 0.5 + 1e-9, 1.0, "above 0.5 and at most 1"),
-        )
 
 
 def svi_pass(
     state: FitState,
     shard: Shard,
-    options: SviOptions,
+    solver: SVI,
     comm: Collective = LOCAL,
     *,
     fit_prior: bool = False,
@@ -66,7 +36,7 @@ def svi_pass(
     """
     users, items, size = state.users, state.items, state.users.n_components
     n_users, position = shard.totals.n_users, shard.order.position
-    edges = np.linspace(0, n_users, min(options.batches, n_users) + 1).astype(np.int64)
+    edges = np.linspace(0, n_users, min(solver.batches, n_users) + 1).astype(np.int64)
     walk, arrays = _Walk(shard.items), shard.tables.arrays
     user_prior = axis_prior(state.priors, Axis.USERS, size, scale=shard.tempering)
     user_sums, sum_counts, truncated = np.zeros(size), 0.0, 0.0
@@ -75,11 +45,11 @@ def svi_pass(
     for first, last in pairwise(edges.tolist()):
         start, stop = np.searchsorted(position, [first, last]).tolist()
         batch = shard.users.window(start, stop)
-        for _ in range(options.local_sweeps):
+        for _ in range(solver.local_sweeps):
             info = update_axis(users, items, batch, arrays, user_prior, comm)
             state.update_theta(Axis.USERS, shard, comm, rows=slice(start, stop))
             truncated += info.n_truncated
-        step = min((state.svi_step + options.tau) ** -options.xi, 1.0)
+        step = min((state.svi_step + solver.tau) ** -solver.xi, 1.0)
         scale = shard.tempering * n_users / (last - first)
         prior = axis_prior(state.priors, Axis.ITEMS, size, step=step, scale=scale)
         info = update_axis(items, users, walk.to(stop), arrays, prior, comm)
