@@ -13,7 +13,7 @@ from hcpf.data.names import item_labels, read_names
 from hcpf.errors import InputError
 from hcpf.evaluate import Calibration, ComponentPath, Split
 from hcpf.evaluate.predictive_checks import check_activity, check_values
-from hcpf.evaluate.protocols import explains_missing
+from hcpf.evaluate.scoring import explains_missing
 from hcpf.model.components import summarize_components
 from hcpf.model.resolve import fitted_model
 from hcpf.report import charts

@@ -13,11 +13,10 @@ import numpy as np
 from hcpf._types import FloatArray
 from hcpf.elements import Degenerate, Presence
 from hcpf.errors import InputError
-from hcpf.evaluate.baselines import GlobalElement, PerItemElement, Popularity
+from hcpf.evaluate.baselines import HPF, BinaryHPF, GlobalElement, PerItemElement, Popularity
 from hcpf.evaluate.comparison import ModelScores, fit_and_score
-from hcpf.evaluate.hpf import HPF, BinaryHPF
 from hcpf.evaluate.predictive_checks import ValueCheck, check_values
-from hcpf.evaluate.protocols import explains_missing
+from hcpf.evaluate.scoring import explains_missing
 from hcpf.evaluate.splits import Split
 from hcpf.io import as_path, atomic_path, os_errors
 from hcpf.model.fitted import FittedModel

@@ -143,7 +143,8 @@ class Charts(tuple[Drawing, ...]):
             f'{base64.b64encode(chart.to_svg().encode("utf-8", "replace")).decode()}">'
             for chart in self
         )
-        return f'<div style="display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start">{images}</div>'
+        layout = "display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start"
+        return f'<div style="{layout}">{images}</div>'
 
 
 @cache

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hcpf.data.canonical import plain
-from hcpf.evaluate.score import Score
+from hcpf.evaluate.scoring import Score
 
 NOTHING = "–"
 """What stands where a number does not apply."""

@@ -21,7 +21,7 @@ from hcpf.errors import InputError
 from hcpf.evaluate import Evaluation, evaluate_model, excluded_split
 from hcpf.evaluate.evaluation import settings_text
 from hcpf.evaluate.predictive_checks import check_activity, check_values
-from hcpf.evaluate.protocols import explains_missing
+from hcpf.evaluate.scoring import explains_missing
 from hcpf.io import as_path, atomic_path, os_errors
 from hcpf.model.components import summarize_components
 from hcpf.model.fitted import FittedModel
