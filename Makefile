@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test test-all check format docs bench clean
+.PHONY: setup demo test test-all coverage check format docs dist bench clean
 
 setup: $(READY)
 
@@ -31,6 +31,10 @@ test: setup
 test-all: setup
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 -m "slow or not slow"
 
+# The share of lines and branches that the tests run. Compiled kernels and subprocesses are not seen.
+coverage: setup
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -45,6 +49,11 @@ format: setup
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo '*' > site/.gitignore
+
+# The source distribution, and the wheel that is built from it, into dist/.
+dist: setup
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
 
 # Speed and memory against other libraries, in an environment of their own. A Parquet file of
 # user, item, value adds the time to quality: make bench DATA=ratings.parquet
@@ -69,4 +78,4 @@ bench: $(BENCH_READY)
 	$(if $(DATA),$(BENCH)/python benchmarks/quality.py "$(DATA)")
 
 clean:
-	rm -rf .venv site .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv site dist .coverage .pytest_cache .ruff_cache .hypothesis

@@ -28,8 +28,8 @@ REGRETS = {"data": "", "auto": "", "best": "", "regret": ".4f"}
 def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
     """Popularity, the paper's priors and the defaults on one data set."""
     parts = split(data, random_state=args.seed)
-    default = HCPF(args.components, random_state=args.seed, progress=False)
-    paper = HCPF(args.components, random_state=args.seed, progress=False, priors="paper")
+    default = HCPF(args.components, random_state=args.seed)
+    paper = HCPF(args.components, random_state=args.seed, priors="paper")
     rows = [fit("default", default, parts)]
     chosen = default.value_model_
     paper.set_params(element=chosen.element, vary_by=chosen.vary_by, hurdle=chosen.hurdle)
@@ -77,7 +77,7 @@ def regret(name: str, data: Interactions, args: Any) -> dict[str, Any]:
     found: dict[str, float] = {}
 
     def add(**settings: Any) -> str:
-        model = HCPF(args.components, n_fits=1, random_state=args.seed, progress=False, **settings)
+        model = HCPF(args.components, n_fits=1, random_state=args.seed, **settings)
         row = fit("", model, parts)
         found.setdefault(row["element"], row["conditional"])
         return str(row["element"])

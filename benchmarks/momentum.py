@@ -1,7 +1,8 @@
 """What momentum and minibatch passes save: passes until the bound is where coordinate ascent ends.
 
-solver="cavi" makes a number of passes; how many of them do momentum alone (svi_passes=0) and the
-default need for the same bound? The element is the likeliest one, shared, and stays as it is.
+solver="cavi" makes a number of passes; how many of them do momentum alone (without minibatches)
+and the default need for the same ELBO? The element is the most likely one,
+shared, and stays as it is.
 
     .venv-bench/bin/python benchmarks/momentum.py FOLDER --only ml1m yelp_250k
 """
@@ -10,8 +11,10 @@ from typing import Any
 
 import common
 import sets
-from hcpf import HCPF, Interactions
+from hcpf import Interactions
+from hcpf.training.fit import fit_model
 from hcpf.training.resolve import most_likely_element
+from hcpf.training.settings import Auto, FitPlan
 
 SETS = (
     "gowalla_binary", "ml1m", "yelp_250k", "online_retail_spend", "lastfm_artist_tags", "msweb",
@@ -28,13 +31,13 @@ def compare(name: str, data: Interactions, args: Any) -> dict[str, Any]:
     element = most_likely_element(data.values)
 
     def bounds(**settings: Any) -> dict[int, float]:
-        model = HCPF(
+        plan = FitPlan(
             args.components, element=element, learn_element=False, n_fits=1, max_iter=args.passes,
             tol=0.0, check_every=1, random_state=args.seed, n_threads=args.threads, **settings,
         )  # fmt: skip
-        return {check.iteration: check.elbo for check in model.fit(data).history_}
+        return {check.iteration: check.elbo for check in fit_model(data, plan).history}
 
-    runs = [bounds(solver="cavi"), bounds(svi_passes=0), bounds()]
+    runs = [bounds(solver="cavi"), bounds(solver=Auto(svi_passes=0)), bounds()]
     plain, pushed, default = (run[args.passes] for run in runs)
     needed = [min((i for i, bound in run.items() if bound >= plain), default=-1) for run in runs]
     return {

@@ -50,11 +50,11 @@ def fit(args: argparse.Namespace) -> dict[str, Any]:
     from hcpf import HCPF
 
     matrix = common.load_matrix(args.folder)
-    options: dict[str, Any] = {"element": "BI", "n_threads": args.threads, "progress": False}
-    options["n_fits"] = 1
-    HCPF(8, max_iter=3, **options).fit(matrix[:2000, :2000])  # kernels are loaded
+    settings: dict[str, Any] = {"element": "BI", "n_fits": 1}
+    run: dict[str, Any] = {"n_threads": args.threads, "progress": False}
+    HCPF(8, max_iter=3, **settings).fit(matrix[:2000, :2000], **run)  # kernels are loaded
     began = perf_counter()
-    model = HCPF(args.components, random_state=args.seed, **options).fit(matrix)
+    model = HCPF(args.components, random_state=args.seed, **settings).fit(matrix, **run)
     seconds = perf_counter() - began
     found = {**_describe(matrix), "fit s": seconds, "passes": model.n_iter_}
     return found | {"history": [vars(check) for check in model.history_]}

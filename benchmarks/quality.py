@@ -110,10 +110,11 @@ def measure(name: str, vary_by: str | None, splits: list[Split], args: Any) -> d
 
     def fit(parts: Split, **options: Any) -> HCPF:
         model = HCPF(
-            args.components, element=name, vary_by=vary_by, n_threads=args.threads,
-            random_state=args.seed, n_fits=1, progress=False, **options,
+            args.components, element=name, vary_by=vary_by, random_state=args.seed,
+            n_fits=1, **options,
         )  # fmt: skip
-        return model.fit(parts.train, exclude=parts.excluded)
+        held_out = {"exclude": parts.excluded}
+        return model.fit(parts.train, **held_out, n_threads=args.threads, progress=False)
 
     fit(splits[0], solver="cavi", max_iter=3)  # kernels are loaded, or compiled, before time counts
     times, found, passes = [], [], 0

@@ -74,11 +74,10 @@ def contest(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
     add("popularity", Popularity().fit(parts.train, exclude=parts.exclude), time.perf_counter())
     for n_fits in args.fits:
         began = time.perf_counter()
-        model = HCPF(
-            args.components, n_fits=n_fits, random_state=args.seed, progress=False,
-            train_on=args.train_on,
-        )  # fmt: skip
-        model.fit(parts.train, validation=parts.validation_matrix, exclude=parts.exclude)
+        model = HCPF(args.components, n_fits=n_fits, random_state=args.seed, train_on=args.train_on)
+        model.fit(
+            parts.train, validation=parts.validation_matrix, exclude=parts.exclude, progress=False
+        )
         add(f"hcpf, {n_fits} fits ({model.element_.acronym})", model, began)
     for alpha, regularization, on_values in itertools.product(ALPHAS, REGULARISATIONS, ON_VALUES):
         if args.no_peers or (on_values and np.ptp(data.values) == 0):

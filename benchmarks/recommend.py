@@ -24,9 +24,9 @@ def contest(size: tuple[int, int, int], args: Any) -> dict[str, Any]:
 
     users, items, entries = size
     matrix = common.power_law_pairs(entries, users, items, args.seed)
-    ours = HCPF(
-        args.components, element="degenerate", max_iter=5, random_state=args.seed, progress=False
-    ).fit(matrix)
+    ours = HCPF(args.components, element="degenerate", max_iter=5, random_state=args.seed).fit(
+        matrix, progress=False
+    )
     theirs = AlternatingLeastSquares(
         factors=args.components, iterations=2, num_threads=args.threads, random_state=args.seed
     )

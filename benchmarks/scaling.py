@@ -57,10 +57,10 @@ def run_case(args: argparse.Namespace) -> dict[str, Any]:
 
     def fit(part: Any, components: int) -> HCPF:
         model = HCPF(
-            components, element=args.element, max_iter=3, tol=0.0, n_threads=args.threads,
-            random_state=args.seed, n_fits=1, progress=False,
+            components, element=args.element, max_iter=3, tol=0.0,
+            random_state=args.seed, n_fits=1,
         )  # fmt: skip
-        return model.fit(part)
+        return model.fit(part, n_threads=args.threads, progress=False)
 
     fit(matrix[:2000, :2000], 8)  # kernels and libraries are loaded before memory is counted
     before = common.resident_bytes()

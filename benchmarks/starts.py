@@ -28,14 +28,11 @@ def compare(name: str, data: Interactions, args: Any) -> dict[str, Any]:
     parts = split(data, random_state=args.seed)
     element = most_likely_element(parts.train.values)
     row: dict[str, Any] = {"data": name, "element": element.acronym}
-    for init in STARTS:
+    for start in STARTS:
         found: list[dict[str, float]] = []
         for seed in range(args.seeds):
-            model = HCPF(
-                args.components, element=type(element)(), init=init, random_state=seed,
-                n_threads=args.threads, progress=False,
-            )  # fmt: skip
-            model.fit(parts.train, exclude=parts.exclude)
+            model = HCPF(args.components, element=type(element)(), start=start, random_state=seed)
+            model.fit(parts.train, exclude=parts.exclude, n_threads=args.threads, progress=False)
             scored = scores(model, parts)
             assert scored.log_likelihood is not None
             assert scored.auc is not None
@@ -46,7 +43,7 @@ def compare(name: str, data: Interactions, args: Any) -> dict[str, Any]:
                     "NDCG@20": ranking(model, parts, k=20)["ndcg"].value,
                 }
             )
-        row |= {f"{m}, {init}": mean(one[m] for one in found) for m in MEASURES}
+        row |= {f"{m}, {start}": mean(one[m] for one in found) for m in MEASURES}
     print(row, flush=True)
     return row
 
@@ -58,7 +55,7 @@ def main() -> None:
     args = parser.parse_args()
     header = common.start("Where fits begin", ", ".join(args.only))
     rows = [compare(name, data, args) for name, data in sets.each(args)]
-    columns = {f"{m}, {init}": form for m, form in MEASURES.items() for init in STARTS}
+    columns = {f"{m}, {start}": form for m, form in MEASURES.items() for start in STARTS}
     common.table(rows, {"data": "", "element": "", **columns})
     common.finish(header, {"rows": rows}, args.json)
 

@@ -29,8 +29,8 @@ def first_fit() -> None:
     from hcpf import HCPF
 
     matrix = _data()
-    model = HCPF(10, element="GA", random_state=0, progress=False)
-    model.fit(matrix).predict_proba([0, 1], [2, 3])
+    model = HCPF(10, element="GA", random_state=0)
+    model.fit(matrix, progress=False).predict_proba([0, 1], [2, 3])
 
 
 def first_pass() -> float:
@@ -39,7 +39,7 @@ def first_pass() -> float:
 
     matrix = _data()
     began = perf_counter()
-    HCPF(10, element="GA", n_fits=1, max_iter=1, random_state=0, progress=False).fit(matrix)
+    HCPF(10, element="GA", n_fits=1, max_iter=1, random_state=0).fit(matrix, progress=False)
     return perf_counter() - began
 
 
@@ -49,18 +49,18 @@ def every_kernel() -> None:
 
     from hcpf import HCPF
 
-    def fit(**options: Any) -> None:
-        model = HCPF(10, max_iter=3, random_state=0, progress=False, **options)
-        model.fit(matrix).predict([0], [1])
+    def fit(validation: float | None = None, **settings: Any) -> None:
+        model = HCPF(10, max_iter=3, random_state=0, **settings)
+        model.fit(matrix, validation=validation, progress=False).predict([0], [1])
 
     matrix = _data()
     matrix.data = np.clip(np.ceil(matrix.data), 1, 5)
     for element in ELEMENTS:
         fit(element=element)
-    for solver in ("cavi", "svi", "entry"):
+    for solver in ("cavi", "svi", "algorithm1"):
         fit(element="GA", solver=solver)
     fit(element="GA", train_on="observed")
-    fit(element="GA", validation_fraction=0.05)
+    fit(element="GA", validation=0.05)
     fit(element="presence")
 
 

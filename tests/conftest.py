@@ -3,6 +3,10 @@
 import os
 from pathlib import Path
 
+# For the small matrices of tests, the threads of OpenBLAS cost more than they save: with partial
+# pooling a fit takes several times as long on a busy machine. To be set before NumPy is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings

@@ -6,8 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from hcpf.elements import special
-from hcpf.elements.sums import poisson_mixture
-from hcpf.elements.sums import sum_of_draws, truncated_poisson
+from hcpf.elements.sums import poisson_mixture, sum_of_draws, truncated_poisson
 
 MANY = 700  # digits that hold 1 + 1e-300
 

@@ -129,5 +129,5 @@ def model(folder, sales):
 
     data = Interactions.read(sales, user="customer", item="product", value="spend")
     path = folder / "model"
-    HCPF(3, element="gamma", n_fits=1, max_iter=5, n_threads=1, random_state=0).fit(data).save(path)
+    HCPF(3, element="gamma", n_fits=1, max_iter=5, random_state=0).fit(data).save(path)
     return path

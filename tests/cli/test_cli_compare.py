@@ -114,10 +114,10 @@ def test_compare_only_one_value(run_json, tmp_path):
 def test_a_model_that_fails_is_named_and_the_others_are_shown(run, sales, monkeypatch):
     real = comparison.fit_to
 
-    def fit_to(model, *rest):
+    def fit_to(model, *rest, **options):
         if getattr(model, "vary_by", None) == "user":
             raise EstimationError("no maximum")
-        return real(model, *rest)
+        return real(model, *rest, **options)
 
     monkeypatch.setattr(comparison, "fit_to", fit_to)
     options = ["--only", "gamma", "--vary-by", "shared", "--vary-by", "user"]
@@ -130,10 +130,10 @@ def test_a_model_that_fails_is_named_and_the_others_are_shown(run, sales, monkey
 def test_ctrl_c_shows_what_is_done(run, sales, monkeypatch):
     real = comparison.fit_to
 
-    def fit_to(model, *rest):
+    def fit_to(model, *rest, **options):
         if isinstance(model, evaluate.Popularity):
             raise KeyboardInterrupt
-        return real(model, *rest)
+        return real(model, *rest, **options)
 
     monkeypatch.setattr(comparison, "fit_to", fit_to)
     options = ["--only", "gamma", "--vary-by", "shared"]
@@ -145,4 +145,4 @@ def test_ctrl_c_shows_what_is_done(run, sales, monkeypatch):
 
 def test_compare_refuses(fails, sales):
     assert "requires " in fails("compare", sales, "--only", "poisson")
-    assert "no element called" in fails("compare", sales, "--only", "nothing")
+    assert "Unknown element" in fails("compare", sales, "--only", "nothing")

@@ -193,9 +193,7 @@ def test_checkpoint_is_resumed(run_json, fails, sales, tmp_path):
 def test_columns_that_might_be_the_value_are_named(run, tmp_path):
     path = tmp_path / "sales.csv"
     path.write_text("who,what,note\na,x,nice\nb,y,bad\n")
-    assert (
-        "Not used: note. If one is the value: --value NAME." in run(["info", str(path)]).stderr
-    )
+    assert "Not used: note. If one is the value: --value NAME." in run(["info", str(path)]).stderr
 
 
 @pytest.mark.parametrize(

@@ -295,9 +295,7 @@ def algorithm_1(model, u, i, weight_u, weight_i, t_u, t_i, xi):
     n = 0.0
     if model.observed[u, i]:
         y = model.values[u, i]
-        n = sum_over_counts(model.value_model, np.array([y]), np.log([rate]), model.max_count)[
-            0
-        ][0]
+        n = sum_over_counts(model.value_model, np.array([y]), np.log([rate]), model.max_count)[0][0]
     users, items = model.users, model.items
     step = min(t_u**-xi, 1.0)
     b_r[u] = (1 - step) * b_r[u] + step * (users.activity_rate + np.sum(a_s[u] / b_s[u]))

@@ -35,7 +35,7 @@ def fit_and_check(value_model, held_out, learn_element, **settings):
     exclude = excluded_matrix(model) if held_out == "excluded" else None
     fitted = quick(
         **settings_of(value_model), learn_element=learn_element, check_every=1,
-        validation_fraction=0.2 if held_out == "validation" else 0.0, **settings,
+        validation=0.2 if held_out == "validation" else 0.0, **settings,
     ).fit(as_matrix(model), exclude=exclude)  # fmt: skip
     by_mode = value_model.vary_by is not None and not value_model.element.conjugate.is_exact
     assert_never_falls(fitted.history_, BY_MODE if by_mode else ROUNDING)

@@ -81,7 +81,7 @@ def test_the_number_of_threads_is_the_calling_threads_own(four_threads):
 
 
 def _fit(data):
-    fitted = HCPF(3, element="gamma", max_iter=2, random_state=0, progress=False).fit(data)
+    fitted = HCPF(3, element="gamma", max_iter=2, random_state=0).fit(data, progress=False)
     return fitted.history_[-1].elbo
 
 

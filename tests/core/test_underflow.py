@@ -84,7 +84,7 @@ def test_shapes_of_all_sizes_side_by_side(seed):
     assert_same_point(state, dense.cavi_pass(model), rtol=2e-5)
 
 
-@pytest.mark.parametrize("solver", ["cavi", "svi", "entry"])
+@pytest.mark.parametrize("solver", ["cavi", "svi", "algorithm1"])
 @pytest.mark.parametrize("train_on", ["full", "observed"])
 def test_the_papers_priors_on_sparse_data(solver, train_on):
     data = hcpf.simulate(
@@ -148,7 +148,7 @@ def test_values_from_1_to_80000_in_one_fit(element):
         assert_alive(quick(element=type(element)(), max_iter=4).fit(matrix))
 
 
-@pytest.mark.parametrize("solver", ["cavi", "svi", "entry"])
+@pytest.mark.parametrize("solver", ["cavi", "svi", "algorithm1"])
 def test_empty_rows_and_columns(solver):
     matrix = sparse.lil_array((30, 20))
     matrix[3, 4], matrix[3, 5], matrix[17, 4] = 2.5, 1.0, 7.0
@@ -159,7 +159,7 @@ def test_empty_rows_and_columns(solver):
 
 @pytest.mark.parametrize("shape", [(1, 9), (9, 1), (1, 1), (2, 3)])
 @pytest.mark.parametrize("n_components", [1, 20])
-@pytest.mark.parametrize("solver", ["auto", "svi", "entry"])
+@pytest.mark.parametrize("solver", ["auto", "svi", "algorithm1"])
 def test_tiny_matrices(shape, n_components, solver):
     rng = np.random.default_rng(0)
     fitted = quick(n_components, element=Gamma(2.0, 1.0), solver=solver, max_iter=8).fit(

@@ -11,7 +11,7 @@ from hcpf.elements import Binomial, Degenerate, Gamma, Normal, ZeroTruncatedPois
 from hcpf.errors import InputError, NotFittedError
 from hcpf.evaluate import HPF, BinaryHPF, GlobalElement, PerItemElement, Popularity, scores, split
 
-QUICK = {"max_iter": 5, "n_threads": 1, "random_state": 0, "progress": False}
+QUICK = {"max_iter": 5, "random_state": 0}
 
 
 def all_rates(model, shape):

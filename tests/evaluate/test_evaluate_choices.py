@@ -30,7 +30,7 @@ from hcpf.evaluate import (
 from hcpf.evaluate.scoring import pair_scores
 from hcpf.training import selection
 
-QUICK = {"element": "gamma", "n_fits": 1, "max_iter": 8, "n_threads": 1, "progress": False}
+QUICK = {"element": "gamma", "n_fits": 1, "max_iter": 8}
 
 
 @pytest.fixture(scope="module")
@@ -182,8 +182,8 @@ def test_real_ratings(shared_data):
     data = Interactions.read(path, user="user", item="item", value="value", progress=False)
     parts = split(data, random_state=0)
     models = {
-        "hcpf": HCPF(20, element="binomial", n_fits=1, random_state=0, progress=False),
-        "binary": BinaryHPF(20, n_fits=1, random_state=0, progress=False),
+        "hcpf": HCPF(20, element="binomial", n_fits=1, random_state=0),
+        "binary": BinaryHPF(20, n_fits=1, random_state=0),
         "popular": Popularity(),
         "one": GlobalElement(),
         "items": PerItemElement(),

@@ -89,7 +89,7 @@ def test_the_fitted_model_and_the_plain_twin_agree(monkeypatch):
         data.matrix, np.array([f"u{j}" for j in range(80)], object), data.items + 1000
     )
     parts = split(data, random_state=0)
-    model = HCPF(4, max_iter=5, n_threads=1, random_state=0, progress=False)
+    model = HCPF(4, max_iter=5, random_state=0)
     model.fit(parts.train, exclude=parts.exclude)
     rates = model.rate(data.users[:, None], data.items[None, :]).astype(np.float32)
     rates[parts.train.matrix.toarray() > 0] = -1.0

@@ -11,7 +11,7 @@ from hcpf.elements import Gamma, Poisson
 from hcpf.errors import InputError
 from hcpf.evaluate import Evaluation, evaluate_model, excluded_split, scores, split
 
-QUICK = {"n_fits": 1, "max_iter": 5, "n_threads": 1, "random_state": 0, "progress": False}
+QUICK = {"n_fits": 1, "max_iter": 5, "random_state": 0}
 
 
 def parts_of(element):

@@ -6,10 +6,11 @@ import numpy as np
 from scipy import sparse
 
 from cases import EVERYDAY
-from hcpf import HCPF, FittedModel, Interactions, Priors
+from hcpf import FittedModel, Interactions, Priors
 from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.value_model import ValueModel, ways_to_vary
 from hcpf.elements import Poisson, Presence
+from prepared import prepared
 
 PRIORS = Priors(0.4, 0.7, 1.3, 0.6, 1.1, 0.9)
 SHAPE = (14, 11)
@@ -45,7 +46,7 @@ def quick(n_components=3, **settings):
     """An estimator for tests: few passes of coordinate ascent on one thread, always the same."""
     defaults = {"solver": "cavi", "max_iter": 10, "tol": 0.0, "n_threads": 1, "random_state": 0}
     defaults |= {"n_fits": 1, "tempering": 1.0}
-    return HCPF(n_components, **(defaults | settings))
+    return prepared(n_components, **(defaults | settings))
 
 
 def side(mean, shape=None):

@@ -142,7 +142,7 @@ def test_numbers_of_things(model, target, call, value):
 @pytest.mark.parametrize("value", ["prob", "", None, 3, ["expected_value"], b"expected_value"])
 def test_criteria(model, target, value):
     for call in (model.recommend, lambda _, by: model.write_recommendations(target, by=by)):
-        with pytest.raises(ParameterError, match="by must be one of consensus, probability, resp"):
+        with pytest.raises(ParameterError, match="by must be one of consensus, probability, value"):
             call(0, by=value)
 
 

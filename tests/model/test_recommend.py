@@ -63,9 +63,7 @@ def test_recommendations_are_those_of_a_plain_ranking(world, n, by, element, exc
     assert list(zip(found.user.tolist(), found.item.tolist(), strict=True)) == expected
     rate = np.array([rates[pair] for pair in expected], dtype=float)
     np.testing.assert_allclose(found.probability, -np.expm1(-rate), rtol=1e-6)
-    np.testing.assert_allclose(
-        found.value, CompoundPoisson(rate, element).mean_observed, rtol=1e-6
-    )
+    np.testing.assert_allclose(found.value, CompoundPoisson(rate, element).mean_observed, rtol=1e-6)
     np.testing.assert_allclose(found.expected_value, rate * element.mean, rtol=1e-6)
 
 

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
-from hcpf import HCPF, Priors, errors
+from hcpf import HCPF, SVI, Priors, errors
 from hcpf.elements import Gamma, Normal, Poisson
 from model.small import draw_matrix, quick
 
@@ -28,8 +28,9 @@ def counts():
 
 def test_parameters_are_kept_as_given():
     changes = {
-        "n_components": 7, "element": Gamma(2.0, 1.0), "train_on": "observed", "tau": 3.0,
-        "priors": Priors(1, 1, 1, 1, 1, 1), "random_state": np.random.default_rng(0),
+        "n_components": 7, "element": Gamma(2.0, 1.0), "train_on": "observed",
+        "solver": SVI(batches=3), "priors": Priors(1, 1, 1, 1, 1, 1),
+        "random_state": np.random.default_rng(0),
     }  # fmt: skip
     model = HCPF(**changes)
     for name, value in changes.items():

@@ -8,11 +8,11 @@ from scipy import stats
 
 from core import dense
 from core.worlds import as_production, assert_same_point, draw_model
+from hcpf import Algorithm1
 from hcpf.core.axis import Axis
 from hcpf.core.kernels.entry import _draw
 from hcpf.elements import Gamma, Poisson
 from hcpf.training.solvers.algorithm1 import (
-    EntryOptions,
     algorithm1_pass,
     excluded_pairs,
     observed_share,
@@ -57,7 +57,7 @@ def test_a_pass_is_algorithm_1_to_the_letter(value_model, stratified):
     shard, state = as_production(model)
     share = observed_share(shard, stratified)
     pairs = draw_pairs(shard, share, copy.deepcopy(state.rng), shard.totals.n_entries)
-    algorithm1_pass(state, shard, EntryOptions(TAU, XI, stratified))
+    algorithm1_pass(state, shard, Algorithm1(TAU, XI, stratified))
     assert_same_point(state, run_twin(model, pairs, share), rtol=5e-6)
 
 
@@ -67,7 +67,7 @@ def test_the_clocks_and_the_float64_point_go_on_in_the_next_pass():
     share, n_draws = observed_share(shard, True), 3 * shard.totals.n_entries
     pairs = draw_pairs(shard, share, copy.deepcopy(state.rng), n_draws)
     for _ in range(3):
-        algorithm1_pass(state, shard, EntryOptions(TAU, XI))
+        algorithm1_pass(state, shard, Algorithm1(TAU, XI))
     assert_same_point(state, run_twin(model, pairs, share), rtol=1e-5)
     assert [rows.clock.sum() for rows in (state.draws.users, state.draws.items)] == [n_draws] * 2
 
@@ -116,7 +116,7 @@ def test_a_matrix_without_missing_pairs_draws_observed_ones_only():
     model = dense.replace(model, observed=everywhere, exposed=everywhere)
     shard, state = as_production(model)
     assert observed_share(shard, True) == observed_share(shard, False) == 1.0
-    algorithm1_pass(state, shard, EntryOptions())
+    algorithm1_pass(state, shard, Algorithm1())
     assert np.all(np.isfinite(state.users.factors.mean))
 
 
@@ -124,7 +124,7 @@ def test_an_early_step_never_overshoots():
     model = draw_model(Gamma(2.0, 0.5))
     shard, state = as_production(model)
     for _ in range(5):
-        algorithm1_pass(state, shard, EntryOptions(tau=0.01, xi=1.0))
+        algorithm1_pass(state, shard, Algorithm1(tau=0.01, xi=1.0))
     for mine in state.axes:
         assert np.all(mine.factors.a > 0)
         assert np.all(mine.factors.mean > 0)

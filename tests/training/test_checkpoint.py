@@ -16,20 +16,22 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import hcpf
-from hcpf import HCPF
+from hcpf import CAVI, Checkpoints
 from hcpf.elements import Gamma, Poisson
 from hcpf.errors import CheckpointError
 from hcpf.training import loop
+from hcpf.training.settings import Auto
+from prepared import prepared
 
 COUNTS = {"element": Poisson(1.0)}
 SETTINGS = {
     "cavi": {"solver": "cavi", "max_iter": 30, "element": Gamma(1.0, 0.5), "tempering": 2.0},
     "search": {"solver": "cavi", "max_iter": 24, **COUNTS},  # short fits choose the tempering
-    "auto": {"svi_passes": 4, "max_iter": 16, "validation_fraction": 0.1, **COUNTS},
-    "entry": {"solver": "entry", "max_iter": 16, **COUNTS},
-    "two": {"svi_passes": 3, "max_iter": 8, "n_fits": 2, **COUNTS},
+    "auto": {"solver": Auto(svi_passes=4), "max_iter": 16, "validation": 0.1, **COUNTS},
+    "algorithm1": {"solver": "algorithm1", "max_iter": 16, **COUNTS},
+    "two": {"solver": Auto(svi_passes=3), "max_iter": 8, "n_fits": 2, **COUNTS},
 }
-COMMON = {"tol": 0.0, "check_every": 4, "random_state": 4, "checkpoint_every": 1, "n_threads": 1}
+COMMON = {"tol": 0.0, "check_every": 4, "random_state": 4, "n_threads": 1}
 COMMON |= {"n_fits": 1}
 
 # A process that has everything loaded and forks itself for each line "name folder" it reads.
@@ -61,7 +63,8 @@ def data(name):
 
 def run(name, folder, **changes):
     settings = {**COMMON, **SETTINGS[name], **changes}
-    return HCPF(5, checkpoint=folder, **settings).fit(data(name))
+    checkpoint = None if folder is None else Checkpoints(folder, every_passes=1)
+    return prepared(5, checkpoint=checkpoint, **settings).fit(data(name))
 
 
 def state_of(fitted):
@@ -183,8 +186,8 @@ def test_without_a_seed_the_folder_remembers_one(tmp_path):
     "changes",
     [
         {"random_state": 5}, {"max_iter": 31}, {"tol": 1e-9}, {"element": Gamma(2.0, 1.0)},
-        {"priors": "paper"}, {"learn_element": False}, {"validation_fraction": 0.2},
-        {"max_count": 50}, {"train_on": "observed"}, {"check_every": 3}, {"xi": 0.9},
+        {"priors": "paper"}, {"learn_element": False}, {"validation": 0.2},
+        {"solver": CAVI(max_count=50)}, {"train_on": "observed"}, {"check_every": 3},
         {"vary_by": "user"}, {"hurdle": True}, {"tempering": 1.0},
     ],
     ids=lambda changes: next(iter(changes)),
@@ -196,7 +199,8 @@ def test_a_checkpoint_of_other_settings_is_refused(changes, stopped, caplog):
 
 
 def test_a_checkpoint_of_other_data_is_refused(stopped):
-    matrix, model = data("cavi").matrix, HCPF(5, checkpoint=stopped, **COMMON, **SETTINGS["cavi"])
+    matrix = data("cavi").matrix
+    model = prepared(5, checkpoint=stopped, **COMMON, **SETTINGS["cavi"])
     with pytest.raises(CheckpointError, match="other data or settings"):
         model.fit(matrix * 1.001)
     with pytest.raises(CheckpointError, match="other data or settings"):
@@ -301,7 +305,7 @@ def test_a_write_that_fails_keeps_the_old_files(stopped, monkeypatch):
 
 
 def test_a_warm_start_does_not_resume_the_run_before_it(tmp_path):
-    model = HCPF(3, element=Poisson(1.0), warm_start=True, checkpoint=tmp_path, random_state=0)
+    model = prepared(3, element=Poisson(1.0), warm_start=True, checkpoint=tmp_path, random_state=0)
     matrix = np.random.default_rng(0).poisson(1.0, (20, 15))
     model.set_params(max_iter=3, tol=0.0).fit(matrix)
     with pytest.raises(CheckpointError, match="other data or settings"):

@@ -8,7 +8,7 @@ from scipy import sparse
 
 import hcpf
 from core.worlds import shard_of
-from hcpf import HCPF
+from hcpf import Checkpoints
 from hcpf.core.collective import LOCAL
 from hcpf.core.layout import ShardData
 from hcpf.core.value_model import ValueModel
@@ -17,6 +17,7 @@ from hcpf.errors import ParameterError
 from hcpf.training import clusters
 from hcpf.training.start import start_from_noise
 from model.small import PRIORS
+from prepared import prepared
 
 
 def cluster_items(matrix, n_clusters, seed):
@@ -68,7 +69,7 @@ def data():
 
 def fit(data, **options):
     defaults = {"element": "gamma", "max_iter": 4, "tol": 0.0, "random_state": 0}
-    return HCPF(4, **(defaults | options)).fit(data)
+    return prepared(4, **(defaults | options)).fit(data)
 
 
 def same(one, other):
@@ -77,7 +78,7 @@ def same(one, other):
 
 def test_every_second_fit_begins_from_clusters(data):
     auto, noise, clustered = (
-        fit(data, init=init, n_fits=3) for init in ("auto", "noise", "clusters")
+        fit(data, start=start, n_fits=3) for start in ("auto", "noise", "clusters")
     )
     assert same(auto.posteriors_[0], noise.posteriors_[0])
     assert same(auto.posteriors_[1], clustered.posteriors_[1])
@@ -86,13 +87,13 @@ def test_every_second_fit_begins_from_clusters(data):
 
 
 @pytest.mark.parametrize(
-    "options", [{"solver": "svi"}, {"solver": "entry"}, {"train_on": "observed"}]
+    "options", [{"solver": "svi"}, {"solver": "algorithm1"}, {"train_on": "observed"}]
 )
 def test_fits_that_forget_their_start_begin_from_noise(data, options):
-    fits = [fit(data, init=i, n_fits=2, **options).posteriors_[1] for i in ("auto", "noise")]
+    fits = [fit(data, start=i, n_fits=2, **options).posteriors_[1] for i in ("auto", "noise")]
     assert same(*fits)
-    with pytest.raises(ParameterError, match='init="clusters" needs solver'):
-        fit(data, init="clusters", **options)
+    with pytest.raises(ParameterError, match="start='clusters' requires solver"):
+        fit(data, start="clusters", **options)
 
 
 @pytest.mark.parametrize(("density", "alike"), [(0.4, False), (0.6, True)])
@@ -100,13 +101,13 @@ def test_where_most_pairs_are_observed_fits_begin_from_noise(density, alike):
     drawn = hcpf.simulate(40, 30, n_components=4, density=density, random_state=3)
     drawn = drawn.interactions.matrix
     assert (drawn.nnz > 0.5 * drawn.shape[0] * drawn.shape[1]) == alike
-    fits = [fit(drawn, init=i, n_fits=2, tempering=1.0).posteriors_[1] for i in ("auto", "noise")]
+    fits = [fit(drawn, start=i, n_fits=2, tempering=1.0).posteriors_[1] for i in ("auto", "noise")]
     assert same(*fits) == alike
 
 
 def test_another_start_is_refused(data):
-    with pytest.raises(ParameterError, match="init must be"):
-        fit(data, init="spectral")
+    with pytest.raises(ParameterError, match="start must be"):
+        fit(data, start="spectral")
 
 
 def test_most_of_an_items_mean_moves_to_its_component(data):
@@ -124,8 +125,9 @@ def test_most_of_an_items_mean_moves_to_its_component(data):
 
 
 def test_a_killed_fit_from_clusters_goes_on_to_the_same_bits(data, tmp_path):
-    whole = fit(data, init="clusters", n_fits=1, max_iter=6)
+    whole = fit(data, start="clusters", n_fits=1, max_iter=6)
     folder = tmp_path / "run"
-    fit(data, init="clusters", n_fits=1, max_iter=6, checkpoint=folder, checkpoint_every=2)
-    again = fit(data, init="clusters", n_fits=1, max_iter=6, checkpoint=folder)
+    saving = Checkpoints(folder, every_passes=2)
+    fit(data, start="clusters", n_fits=1, max_iter=6, checkpoint=saving)
+    again = fit(data, start="clusters", n_fits=1, max_iter=6, checkpoint=folder)
     assert same(whole.posterior_, again.posterior_)

@@ -9,10 +9,8 @@ from scipy import sparse
 from hcpf import elements
 from hcpf.errors import CheckpointError, ParameterError
 from hcpf.training.held_out import split_validation
-from hcpf.training.options import FitOptions
-from hcpf.training.plan import FitPlan
 from hcpf.training.resolve import resolve_priors, resolve_value_model
-from hcpf.training.solvers.svi import SviOptions
+from hcpf.training.settings import SVI, FitPlan
 from training.workers import (
     WorkerLostError,
     joined_users,
@@ -46,12 +44,10 @@ def prepare(
     excluded=0.0, validation=0.0, density=0.1, passes=14, tempering=2.0, learn=True, **settings,
 ):  # fmt: skip
     """The data, value model, priors and plan that workers share."""
-    options = FitOptions(
-        solver=solver, max_iter=passes, tol=0.0, check_every=passes, learn_element=learn,
-        svi=SviOptions(batches=5, local_sweeps=2),
-    )  # fmt: skip
     plan = FitPlan(
-        SIZE, element, train_on, 1, "average", "auto", options, vary_by=vary_by, hurdle=hurdle,
+        SIZE, element=element, vary_by=vary_by, hurdle=hurdle, train_on=train_on, n_fits=1,
+        solver=SVI(batches=5, local_sweeps=2) if solver == "svi" else solver,
+        max_iter=passes, tol=0.0, check_every=passes, learn_element=learn,
         validation_fraction=validation, tempering=1.0 if train_on == "observed" else tempering,
         progress=False, **settings,
     )  # fmt: skip
@@ -102,8 +98,8 @@ CASES = {
     "cavi": {"element": "gamma"},
     "svi": {"element": "gamma", "solver": "svi"},
     "momentum": {"element": "gamma", "solver": "auto"},
-    "minibatches, then momentum": {"element": "gamma", "solver": "auto", "init": "noise"},
-    "clusters": {"element": "gamma", "solver": "auto", "init": "clusters"},
+    "minibatches, then momentum": {"element": "gamma", "solver": "auto", "start": "noise"},
+    "clusters": {"element": "gamma", "solver": "auto", "start": "clusters"},
     "excluded pairs": {"element": "gamma", "excluded": 0.1},
     "excluded pairs, svi": {"element": "gamma", "excluded": 0.1, "solver": "svi"},
     "observed only": {"element": "normal", "kind": "normal", "train_on": "observed"},
@@ -237,4 +233,4 @@ def test_another_number_of_workers_is_refused(tmp_path):
 
 def test_algorithm_1_needs_a_single_worker():
     with pytest.raises(ParameterError, match=r"Algorithm 1 .* one worker"):
-        run_together(*prepare("gamma", solver="entry"), 2)
+        run_together(*prepare("gamma", solver="algorithm1"), 2)

@@ -1,12 +1,15 @@
 """What HCPF refuses, and that it says which argument is at fault."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from hcpf import HCPF, Interactions, Priors
+from hcpf import CAVI, HCPF, SVI, Algorithm1, Checkpoints, Interactions, Priors
 from hcpf.elements import Binomial, Gamma, Poisson, Presence
 from hcpf.errors import HcpfError, InputError, NotFittedError, ParameterError, SupportError
+from hcpf.training.settings import Auto
 from model.small import quick
 
 VALUES = np.array([[1.5, 0.0, 2.0], [0.0, 3.5, 0.0], [4.0, 0.5, 1.0], [0.0, 0.0, 2.5]])
@@ -84,8 +87,8 @@ def test_nothing_is_left():
         quick().fit(VALUES, validation=VALUES)
     with pytest.raises(InputError, match="validation holds no entries"):
         quick().fit(VALUES, validation=np.zeros_like(VALUES))
-    with pytest.raises(InputError, match="validation_fraction"):
-        quick(validation_fraction=1e-6).fit(VALUES)
+    with pytest.raises(InputError, match="validation"):
+        quick(validation=1e-6).fit(VALUES)
     fitted = quick(element="gamma").fit(VALUES, exclude=np.zeros_like(VALUES))
     assert fitted.n_iter_ == 10
 
@@ -103,29 +106,48 @@ BAD = {
     "learn_element": ["yes", None, 2],
     "max_iter": [0, -3, 1.5, "10", None, True],
     "tol": [-1e-9, np.nan, "small", None],
-    "validation_fraction": [-0.1, 1.0, np.nan, "half", None],
-    "check_every": [0, 1.5, None],
-    "svi_passes": [-1, 0.5, None],
-    "batches": [0, 2.5, None],
-    "local_sweeps": [0, 0.5, None],
-    "tau": [0.0, -1.0, np.nan, "1", np.inf],
-    "xi": [0.5, 1.1, 0.0, np.nan, "x"],
-    "stratified": [1, "no", None],
-    "max_count": [0, -1, 2.5, "all", True],
     "tempering": ["hot", 0, -1.0, True, None],
-    "init": ["spectral", None, 1, ["noise"]],
+    "start": ["spectral", None, 1, ["noise"]],
+    "random_state": ["seed", -1, 1.5],
+}
+BAD_ARGUMENTS = {
+    "validation": [-0.1, 1.0, np.nan, "half", True],
     "warm_start": ["yes", None, 1],
     "n_threads": [0, -1, 1.5, "all", True],
-    "random_state": ["seed", -1, 1.5],
     "progress": ["bar", 2],
     "checkpoint": [5, 1.5, ["folder"]],
-    "checkpoint_every": [0, 1.5, None],
-    "checkpoint_seconds": [-1.0, np.nan, "often", None],
 }
+BAD_CONSTANTS = [
+    (CAVI, {"max_count": [0, -1, 2.5, "all", True]}),
+    (SVI, {"batches": [0, 2.5, None], "local_sweeps": [0, 0.5, None]}),
+    (SVI, {"tau": [0.0, -1.0, np.nan, "1", np.inf], "xi": [0.5, 1.1, 0.0, np.nan, "x"]}),
+    (Algorithm1, {"tau": [0.0], "xi": [0.5], "stratified": [1, "no", None]}),
+    (Auto, {"svi_passes": [-1, 0.5, None]}),
+    (partial(Checkpoints, "folder"), {"every_passes": [0, 1.5, None]}),
+    (partial(Checkpoints, "folder"), {"every_seconds": [-1.0, np.nan, "often", None]}),
+]
 
 
 def test_every_parameter_is_in_the_table():
     assert BAD.keys() == HCPF().get_params().keys()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [(k, name, v) for k, values in BAD_CONSTANTS for name in values for v in values[name]],
+)
+def test_bad_constants_are_named(kind, name, value):
+    with pytest.raises(ParameterError, match=f"{name} must be"):
+        kind(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name, values in BAD_ARGUMENTS.items() for value in values],
+)
+def test_bad_arguments_of_fit_are_named(name, value):
+    with pytest.raises(HcpfError, match=name):
+        HCPF(2, max_iter=1, element="gamma").fit(VALUES, **{name: value})
 
 
 @pytest.mark.parametrize(

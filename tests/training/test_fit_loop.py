@@ -18,7 +18,7 @@ from hcpf.training.held_out import split_validation
 from model import small
 from model.small import PRIORS
 
-SOLVERS = ["cavi", "svi", "auto", "entry"]
+SOLVERS = ["cavi", "svi", "auto", "algorithm1"]
 
 
 def quick(n_components=3, **settings):
@@ -59,7 +59,7 @@ def test_a_tolerance_stops_early_and_the_last_line_belongs_to_the_posterior():
 
 
 def test_the_validation_likelihood_decides_when_there_is_one(simulated):
-    fitted = quick(validation_fraction=0.1, tol=1e-4, max_iter=300).fit(simulated.interactions)
+    fitted = quick(validation=0.1, tol=1e-4, max_iter=300).fit(simulated.interactions)
     scores = [check.validation_log_likelihood for check in fitted.history_]
     assert fitted.n_iter_ < 300
     assert scores[-1] - scores[-2] < 1e-4 * 5 * abs(scores[-1])
@@ -109,9 +109,9 @@ def test_held_out_pairs_are_missing_ones_too_and_weighted_to_the_sparsity():
 def test_the_validation_likelihood_is_that_of_the_pairs(train_on):
     model = draw_model(Gamma(2.0, 0.5), shape=(40, 30), density=0.3)
     matrix = as_matrix(model)
-    fitted = quick(
-        element=Gamma(2.0, 0.5), train_on=train_on, solver="svi", validation_fraction=0.2
-    ).fit(matrix)
+    fitted = quick(element=Gamma(2.0, 0.5), train_on=train_on, solver="svi", validation=0.2).fit(
+        matrix
+    )
     rng = np.random.default_rng(0)
     held = split_validation(matrix, None, None, 0.2, train_on, rng).validation
     rate = fitted.rate(held.users, held.items)
@@ -125,7 +125,7 @@ def test_the_validation_likelihood_is_that_of_the_pairs(train_on):
     assert score == pytest.approx(total / len(held.users), rel=1e-5)
 
 
-@pytest.mark.parametrize("solver", ["cavi", "svi", "entry"])
+@pytest.mark.parametrize("solver", ["cavi", "svi", "algorithm1"])
 def test_excluded_and_validation_pairs_take_no_part(solver):
     # Whatever stands at such a pair, observed or not, the fit is the same.
     model = draw_model(Gamma(2.0, 0.5), excluded=0.2)

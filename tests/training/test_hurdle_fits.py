@@ -10,6 +10,7 @@ from hcpf.elements import Binomial, Degenerate, Gamma, InverseGaussian, Normal, 
 from hcpf.errors import SupportError
 from hcpf.model.typical_values import typical_values
 from hcpf.training import auto
+from prepared import prepared
 
 
 def draw_ratings(n_users=120, n_items=90, seed=0):
@@ -30,7 +31,7 @@ MEANS = RATINGS.sum(axis=0) / np.maximum((RATINGS != 0).sum(axis=0), 1)
 def fit(matrix, **settings):
     defaults = {"element": "binomial", "hurdle": True, "n_components": 4}
     defaults |= {"n_fits": 1, "random_state": 0, "progress": False}
-    return HCPF(**(defaults | settings)).fit(matrix)
+    return prepared(**(defaults | settings)).fit(matrix)
 
 
 @pytest.fixture(scope="module")
@@ -88,9 +89,8 @@ def test_the_rates_of_excluded_pairs_stay_bounded(seed):
     training = sparse.csr_array(matrix - matrix.multiply(out))
     training.eliminate_zeros()
     model = HCPF(
-        12, element="binomial", vary_by="item", hurdle=True, n_fits=1, random_state=seed,
-        progress=False,
-    ).fit(training, exclude=out)  # fmt: skip
+        12, element="binomial", vary_by="item", hurdle=True, n_fits=1, random_state=seed
+    ).fit(training, exclude=out, progress=False)  # fmt: skip
     assert model.tempering_ == 1.0
     assert model.rate(*out.nonzero()).max() < 40.0
 
@@ -153,8 +153,8 @@ def test_the_element_reaches_larger_values_that_are_held_out():
     training = RATINGS.tolil()
     training[3, 5] = 0.0
     settings = {"element": "binomial", "hurdle": True, "n_fits": 1, "random_state": 0}
-    model = HCPF(4, max_iter=10, progress=False, **settings).fit(
-        sparse.csr_array(training), validation=validation
+    model = HCPF(4, max_iter=10, **settings).fit(
+        sparse.csr_array(training), validation=validation, progress=False
     )
     assert model.element_.trials >= 9.0
 

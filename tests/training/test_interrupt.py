@@ -14,7 +14,7 @@ from hcpf import HCPF
 from hcpf.training import loop
 
 data = hcpf.simulate(60, 40, density=0.2, random_state=0).interactions
-HCPF(3, element="gamma", max_iter=1, n_threads=1).fit(data)  # compile
+HCPF(3, element="gamma", max_iter=1).fit(data, n_threads=1)  # compile
 original = loop._make_pass
 
 def slow(*arguments):
@@ -25,9 +25,9 @@ def slow(*arguments):
         time.sleep(0.01)
 
 loop._make_pass = slow
-settings = dict(n_fits=2, max_iter=1000, tol=0.0, n_threads=1, random_state=0)
+settings = dict(n_fits=2, max_iter=1000, tol=0.0, random_state=0)
 model = HCPF(3, element=ELEMENT, **settings)
-model.fit(data)
+model.fit(data, n_threads=1)
 assert model.interrupted_
 assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 assert model.history_[-1].iteration == model.n_iter_ < 1000

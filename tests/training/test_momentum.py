@@ -18,6 +18,7 @@ from hcpf.training.solvers.cavi import cavi_pass
 from hcpf.training.solvers.momentum import forget_theta, push, restart_if_fallen
 from hcpf.training.start import start_from_noise
 from model.small import name_of, settings_of
+from prepared import prepared
 
 PASSES = 20
 
@@ -200,7 +201,7 @@ def test_theta_never_leaves_its_range():
 def test_a_new_dispersion_is_not_a_move_of_theta(element, vary_by):
     """Otherwise the ELBO would fall by more than its size when kappa changes."""
     data = hcpf.simulate(60, 40, n_components=3, density=0.9, element=element, random_state=1)
-    model = HCPF(
+    model = prepared(
         5, element=type(element)(), vary_by=vary_by, n_fits=1, random_state=0, check_every=1,
         max_iter=12, tol=0.0, tempering=1.0,
     ).fit(data.interactions)  # fmt: skip
@@ -216,7 +217,7 @@ def test_the_sign_of_the_values_does_not_matter(vary_by):
     )
     matrix, elbo = data.interactions.matrix, []
     for sign in (1.0, -1.0):
-        model = HCPF(
+        model = prepared(
             5, element=Normal(3.0 * sign, 1.0), vary_by=vary_by, n_fits=1, random_state=0,
             check_every=1, max_iter=9, tol=0.0, tempering=1.0, learn_element=False,
         ).fit(sign * matrix)  # fmt: skip

@@ -7,7 +7,7 @@ import hcpf
 from core import dense
 from core.dense_theta import Thetas
 from core.worlds import as_matrix, as_production, assert_same_point, draw_model
-from hcpf import HCPF
+from hcpf import SVI, Algorithm1, Checkpoints
 from hcpf.core import threads
 from hcpf.core.collective import LOCAL
 from hcpf.core.value_model import ValueModel
@@ -16,6 +16,7 @@ from hcpf.errors import CheckpointError
 from hcpf.training import loop
 from hcpf.training.solvers.cavi import cavi_pass
 from model.small import VARYING, name_of, quick, settings_of
+from prepared import prepared
 
 SOME = [
     one
@@ -27,7 +28,7 @@ SOME = [
     }
 ]  # fmt: skip
 """Value models for what takes long: every form of theta, and both stochastic solvers."""
-SOLVERS = ["cavi", "svi", "entry", "auto"]
+SOLVERS = ["cavi", SVI(batches=5), "algorithm1", "auto"]
 
 
 def thetas_of(fitted):
@@ -52,10 +53,9 @@ def bits(fitted):
     ids=name_of,
 )
 def test_the_stochastic_solvers_give_sensible_predictions(value_model):
-    solver = "entry" if value_model.vary_by == "item" else "svi"
+    solver = Algorithm1(tau=50.0) if value_model.vary_by == "item" else SVI(batches=4)
     matrix = as_matrix(draw_model(value_model, shape=(40, 12)))
-    options = {"batches": 4} if solver == "svi" else {"tau": 50.0}
-    found = quick(**settings_of(value_model), solver=solver, max_iter=6, **options).fit(matrix)
+    found = quick(**settings_of(value_model), solver=solver, max_iter=6).fit(matrix)
     assert all(np.isfinite(check.elbo) for check in found.history_)
     assert found.history_[-1].elbo > found.history_[0].elbo - 0.02 * abs(found.history_[0].elbo)
     pairs = matrix.nonzero()
@@ -75,8 +75,8 @@ def data():
 def fit(data, **changes):
     defaults = {"element": "gamma", "vary_by": "both", "max_iter": 2, "tol": 0.0}
     defaults |= {"random_state": 11}
-    defaults |= {"batches": 5, "validation_fraction": 0.1, "n_fits": 1, "n_threads": 1}
-    return HCPF(4, **(defaults | changes)).fit(data)
+    defaults |= {"validation": 0.1, "n_fits": 1, "n_threads": 1}
+    return prepared(4, **(defaults | changes)).fit(data)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -86,9 +86,9 @@ def test_threads_and_repetition_do_not_change_a_bit(data, solver, monkeypatch):
     assert bits(fit(data, solver=solver, n_threads=2)) == one
 
 
-@pytest.mark.parametrize("solver", ["cavi", "auto", "entry"])
+@pytest.mark.parametrize("solver", ["cavi", "auto", "algorithm1"])
 def test_a_run_that_was_killed_goes_on_to_the_same_bits(data, solver, tmp_path, monkeypatch):
-    changes = {"solver": solver, "n_fits": 2, "max_iter": 5, "checkpoint_every": 1}
+    changes = {"solver": solver, "n_fits": 2, "max_iter": 5}
     if solver == "auto":
         data = hcpf.Interactions.from_matrix(data.matrix.ceil())
         changes |= {"element": "poisson", "max_iter": 3}  # two of minibatches, one of all users
@@ -108,7 +108,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bits(data, solver, tmp_path, 
     for _ in range(3 if solver != "auto" else 2):  # a few passes at a time, through both fits
         left[0] = 3 if solver != "auto" else 2
         with pytest.raises(RuntimeError, match="killed"):
-            fit(data, checkpoint=tmp_path, **changes)
+            fit(data, checkpoint=Checkpoints(tmp_path, every_passes=1), **changes)
     monkeypatch.undo()
     assert bits(fit(data, checkpoint=tmp_path, **changes)) == expected
 

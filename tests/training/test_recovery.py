@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import hcpf
-from hcpf import HCPF, CompoundPoisson, Priors
+from hcpf import HCPF, SVI, Algorithm1, CompoundPoisson, Priors
 from hcpf.elements import (
     Binomial,
     Degenerate,
@@ -19,6 +19,7 @@ from hcpf.elements import (
     ZeroTruncatedPoisson,
 )
 from hcpf.training.resolve import most_likely_element
+from prepared import prepared
 
 SHAPE = (200, 90)
 CHOICES = [
@@ -38,7 +39,7 @@ def simulate(element, seed=0, density=0.3):
 def fit(data, **settings):
     defaults = {"n_components": 3, "max_iter": 50, "tol": 1e-4, "random_state": 0, "n_threads": 1}
     defaults |= {"n_fits": 1, "tempering": 1.0}
-    return HCPF(**(defaults | settings)).fit(data.interactions)
+    return prepared(**(defaults | settings)).fit(data.interactions)
 
 
 def held_out_likelihood(fitted, data, seed=99):
@@ -108,13 +109,14 @@ def test_an_average_of_fits_is_no_worse_and_its_element_is_estimated_anew():
     assert fixed.element_ == Gamma(2.0, 0.5)
 
 
-@pytest.mark.parametrize("solver", ["svi", "entry"])
-def test_the_stochastic_solvers_find_the_rates_too(solver):
+@pytest.mark.parametrize(
+    ("solver", "passes"),
+    [(SVI(batches=8), 12), (Algorithm1(tau=500.0), 120)],
+    ids=["svi", "algorithm1"],
+)
+def test_the_stochastic_solvers_find_the_rates_too(solver, passes):
     data = simulate(Gamma(2.0, 0.5))
-    settings = {"svi": {"max_iter": 12, "batches": 8}, "entry": {"max_iter": 120, "tau": 500.0}}[
-        solver
-    ]
-    fitted = fit(data, element=Gamma(2.0, 0.5), solver=solver, tol=0.0, **settings)
+    fitted = fit(data, element=Gamma(2.0, 0.5), solver=solver, tol=0.0, max_iter=passes)
     found, true = fitted.rate(USERS, ITEMS), data.rate(USERS, ITEMS)
     assert stats.spearmanr(found.ravel(), true.ravel()).statistic > 0.8
 

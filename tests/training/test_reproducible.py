@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import hcpf
-from hcpf import HCPF
+from hcpf import SVI
 from hcpf.core import threads
 from hcpf.elements import Gamma, InverseGaussian, Logarithmic
 from hcpf.training import auto
+from prepared import prepared
 
-SOLVERS = ["cavi", "svi", "auto", "entry"]
+SOLVERS = ["cavi", SVI(batches=5), "auto", "algorithm1"]
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +30,9 @@ def fit(data, **settings):
         "max_iter": 3,
         "tol": 0.0,
         "random_state": 11,
-        "batches": 5,
-        "validation_fraction": 0.1,
+        "validation": 0.1,
     }
-    return HCPF(6, **(defaults | settings)).fit(data)
+    return prepared(6, **(defaults | settings)).fit(data)
 
 
 def assert_same_bits(one, other):

@@ -36,7 +36,7 @@ def test_auto_follows_the_entries_for_each_factor():
     busy = simulate(200, 200, density=0.45, random_state=0).interactions.matrix
     assert formula_tempering(busy, "full", "cavi", 2) == MAX_TEMPERING_OF_SEVERAL
     assert formula_tempering(corner, "observed", "cavi", 1) == 1.0
-    assert formula_tempering(corner, "full", "entry", 1) == 1.0
+    assert formula_tempering(corner, "full", "algorithm1", 1) == 1.0
     mostly_observed = simulate(60, 60, density=0.8, random_state=0).interactions.matrix
     assert formula_tempering(mostly_observed, "full", "cavi", 1) == 1.0
     assert quick(5, element="gamma", tempering=1.7, max_iter=1).fit(data).tempering_ == 1.7

@@ -11,6 +11,7 @@ from hcpf.core.layout import ShardData
 from hcpf.core.threads import kernel_threads
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.training.ensemble import Worker
+from hcpf.training.settings import Checkpoints
 
 
 class _Meeting:
@@ -138,4 +139,4 @@ def joined_users(outcomes, array_of):
 
 
 def with_checkpoint(plan, folder, **changes):
-    return replace(plan, checkpoint=folder, checkpoint_every=5, **changes)
+    return replace(plan, checkpoint=Checkpoints(folder, every_passes=5), **changes)

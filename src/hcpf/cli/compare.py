@@ -1,5 +1,6 @@
 """``hcpf compare``."""
 
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,10 +8,10 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.errors import INCOMPLETE, INTERRUPTED
-from hcpf.cli.evaluate import Length, TestShare
 from hcpf.cli.screen import Field, note, number, show_json, show_rows
 from hcpf.cli.sources import Source
 from hcpf.errors import InputError
+from hcpf.training.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
     from hcpf.evaluate.candidates import CandidateModel, Verdict
 
 _QUICK = 10  # passes
+
+
+class _Means(StrEnum):
+    shared = "shared"
+    user = "user"
+    item = "item"
+    both = "both"
+
+
 _COLUMNS = {
     "log_likelihood": "log_likelihood",
     "conditional": "conditional_nonmissing",
@@ -34,7 +44,7 @@ def compare(
     user: options.User = None,
     item: options.Item = None,
     value: options.Value = None,
-    duplicates: options.OnDuplicates = options.Duplicates.error,
+    duplicates: options.OnDuplicates = "error",
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     only: Annotated[
@@ -42,7 +52,7 @@ def compare(
         typer.Option("--only", help="An element to compare; may be repeated. Default: all."),
     ] = None,
     vary_by: Annotated[
-        list[options.MeanSharing] | None,
+        list[_Means] | None,
         typer.Option(
             "--vary-by",
             show_default=False,
@@ -50,8 +60,8 @@ def compare(
             "Default: all.",
         ),
     ] = None,
-    components: options.Components = 50,
-    max_iter: options.MaxIter = 300,
+    components: options.Components = Settings.n_components,
+    max_iter: options.MaxIter = Settings.max_iter,
     quick: Annotated[
         bool,
         typer.Option(
@@ -62,8 +72,8 @@ def compare(
     ] = False,
     seed: options.Seed = 0,
     threads: options.Threads = None,
-    test: TestShare = 0.2,
-    top: Length = 20,
+    test: options.TestShare = 0.2,
+    top: options.Top = 20,
     as_json: options.Json = False,
 ) -> None:
     """Compare elements on held-out pairs, with HPF and popularity as baselines.
@@ -87,10 +97,7 @@ def compare(
     }
     if quick:
         settings["n_fits"] = 1
-    ways = [
-        None if way is options.MeanSharing.shared else way.value
-        for way in vary_by or options.MeanSharing
-    ]
+    ways = [None if way is _Means.shared else str(way) for way in vary_by or _Means]
     models = candidate_models(
         values, only=only or (), vary_by=ways, n_components=components, **settings
     )

@@ -10,14 +10,10 @@ from hcpf.cli.files import prepare_file, replacing
 from hcpf.cli.models import value_model_settings
 from hcpf.cli.screen import element_text, number, percent, show_facts, show_json
 from hcpf.cli.sources import Source
+from hcpf.training.settings import Settings
 
 if TYPE_CHECKING:
     from hcpf.evaluate import Calibration, Evaluation
-
-Length = Annotated[int, typer.Option("--top", min=1, help="Length of the ranked lists.")]
-TestShare = Annotated[
-    float, typer.Option("--test", help="Share of the observed entries to test on.")
-]
 
 _SCORES = {
     "log_likelihood": "log-likelihood, per 1,000 pairs",
@@ -33,20 +29,20 @@ def evaluate(
     user: options.User = None,
     item: options.Item = None,
     value: options.Value = None,
-    duplicates: options.OnDuplicates = options.Duplicates.error,
+    duplicates: options.OnDuplicates = "error",
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     element: options.ElementName = "auto",
-    vary_by: options.VaryByOption = None,
-    hurdle: options.HurdleOption = False,
-    components: options.Components = 50,
-    fits: options.Fits = 4,
-    train_on: options.TrainOnOption = options.TrainOn.full,
-    max_iter: options.MaxIter = 300,
+    vary_by: options.VaryBy = None,
+    hurdle: options.Hurdle = False,
+    components: options.Components = Settings.n_components,
+    fits: options.Fits = Settings.n_fits,
+    train_on: options.TrainOn = Settings.train_on,
+    max_iter: options.MaxIter = Settings.max_iter,
     seed: options.Seed = 0,
     threads: options.Threads = None,
-    test: TestShare = 0.2,
-    top: Length = 20,
+    test: options.TestShare = 0.2,
+    top: options.Top = 20,
     output: Annotated[
         Path | None,
         typer.Option(

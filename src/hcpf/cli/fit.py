@@ -14,6 +14,7 @@ from hcpf.cli.files import note_written
 from hcpf.cli.models import prepare_model, value_model_settings
 from hcpf.cli.screen import element_text, ending_text, note, show_facts, show_json
 from hcpf.cli.sources import Source
+from hcpf.training.settings import Settings
 
 if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
@@ -28,17 +29,17 @@ def fit(
     user: options.User = None,
     item: options.Item = None,
     value: options.Value = None,
-    duplicates: options.OnDuplicates = options.Duplicates.error,
+    duplicates: options.OnDuplicates = "error",
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     element: options.ElementName = "auto",
-    vary_by: options.VaryByOption = None,
-    hurdle: options.HurdleOption = False,
-    components: options.Components = 50,
-    fits: options.Fits = 4,
-    train_on: options.TrainOnOption = options.TrainOn.full,
-    max_iter: options.MaxIter = 300,
-    tol: options.Tolerance = 1e-4,
+    vary_by: options.VaryBy = None,
+    hurdle: options.Hurdle = False,
+    components: options.Components = Settings.n_components,
+    fits: options.Fits = Settings.n_fits,
+    train_on: options.TrainOn = Settings.train_on,
+    max_iter: options.MaxIter = Settings.max_iter,
+    tol: options.Tolerance = Settings.tol,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     checkpoint: options.Checkpoint = None,

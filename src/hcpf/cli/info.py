@@ -41,7 +41,7 @@ def info(
     user: options.User = None,
     item: options.Item = None,
     value: options.Value = None,
-    duplicates: options.OnDuplicates = options.Duplicates.error,
+    duplicates: options.OnDuplicates = "error",
     header: options.Header = None,
     delimiter: options.Delimiter = None,
     names: options.Names = None,

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hcpf.cli.options import TrainOn, VaryBy
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ MANIFEST = "manifest.json"
 
 
 def value_model_settings(
-    element: str, vary_by: VaryBy | None, hurdle: bool, train_on: TrainOn
+    element: str, vary_by: str | None, hurdle: bool, train_on: str
 ) -> dict[str, Any]:
     """Return the arguments of HCPF for the options of a value model, checked before any reading."""
     from hcpf.core.value_model import ValueModel
@@ -24,15 +23,11 @@ def value_model_settings(
     from hcpf.elements.registry import parse_element
 
     chosen = parse_element(element)
-    settings: dict[str, Any] = {
-        "vary_by": vary_by and vary_by.value,
-        "hurdle": hurdle,
-        "train_on": train_on.value,
-    }
+    settings: dict[str, Any] = {"vary_by": vary_by, "hurdle": hurdle, "train_on": train_on}
     if chosen != "auto":
         ValueModel(get(chosen)() if isinstance(chosen, str) else chosen, **settings)
     elif vary_by or hurdle:
-        option = f"--vary-by {vary_by.value}" if vary_by else "--hurdle"
+        option = f"--vary-by {vary_by}" if vary_by else "--hurdle"
         raise InputError(f"{option} requires an --element other than auto, which compares all.")
     return {"element": chosen, **settings}
 

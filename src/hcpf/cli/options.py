@@ -1,56 +1,15 @@
 """Options shared by several commands."""
 
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-_COLUMNS = "Columns"
-_MODEL = "Model"
+Duplicates = Literal["error", "sum", "mean", "last"]
 
-
-class Duplicates(StrEnum):
-    """How the rows of a repeated pair are merged."""
-
-    error = "error"
-    sum = "sum"
-    mean = "mean"
-    last = "last"
-
-
-class TrainOn(StrEnum):
-    """The pairs that the model is trained on."""
-
-    full = "full"
-    observed = "observed"
-
-
-class VaryBy(StrEnum):
-    """Whose mean of one element is estimated apart, partially pooled."""
-
-    user = "user"
-    item = "item"
-    both = "both"
-
-
-class MeanSharing(StrEnum):
-    """Means to compare: a shared one, or one per user, per item or both."""
-
-    shared = "shared"
-    user = "user"
-    item = "item"
-    both = "both"
-
-
-class By(StrEnum):
-    """The score that recommendations are ranked by."""
-
-    consensus = "consensus"
-    probability = "probability"
-    value = "value"
-    expected_value = "expected_value"
-
+_column = partial(typer.Option, rich_help_panel="Columns")
+_model = partial(typer.Option, rich_help_panel="Model")
 
 DataFiles = Annotated[
     list[str],
@@ -67,109 +26,100 @@ ModelFolder = Annotated[
 
 User = Annotated[
     str | None,
-    typer.Option(
-        "--user", rich_help_panel=_COLUMNS,
-        help="Column of the users: its name, or its position from 0. Default: guessed.",
+    _column(
+        "--user", help="Column of the users: its name, or its position from 0. Default: guessed."
     ),
-]  # fmt: skip
-Item = Annotated[
-    str | None,
-    typer.Option("--item", help="Column of the items. Default: guessed.",
-                 rich_help_panel=_COLUMNS),
-]  # fmt: skip
+]
+Item = Annotated[str | None, _column("--item", help="Column of the items. Default: guessed.")]
 Value = Annotated[
     str | None,
-    typer.Option(
-        "--value", rich_help_panel=_COLUMNS,
+    _column(
+        "--value",
         help="Column of the values; [b]none[/b] counts every row as 1. For retail: spend, quantity "
         "or invoices. Default: guessed.",
     ),
-]  # fmt: skip
+]
 OnDuplicates = Annotated[
-    Duplicates,
-    typer.Option("--duplicates", help="How to merge the rows of a repeated pair.",
-                 rich_help_panel=_COLUMNS),
-]  # fmt: skip
+    Duplicates, _column("--duplicates", help="How to merge the rows of a repeated pair.")
+]
 Header = Annotated[
     bool | None,
-    typer.Option(
-        "--header/--no-header", rich_help_panel=_COLUMNS, show_default=False,
+    _column(
+        "--header/--no-header",
+        show_default=False,
         help="Whether the first line of text files names the columns. Default: detected.",
     ),
-]  # fmt: skip
+]
 Delimiter = Annotated[
-    str | None,
-    typer.Option("--delimiter", help="Delimiter of text files. Default: detected.",
-                 rich_help_panel=_COLUMNS),
-]  # fmt: skip
+    str | None, _column("--delimiter", help="Delimiter of text files. Default: detected.")
+]
 
 ElementName = Annotated[
     str,
-    typer.Option(
-        "--element", "-e", rich_help_panel=_MODEL,
+    _model(
+        "--element",
+        "-e",
         help="Distribution of one element: auto, gamma, inverse_gaussian, normal, poisson, "
         "binomial, ..., or presence, which ignores the values. Initial parameters may follow, for "
         "example gamma:2,0.05.",
     ),
-]  # fmt: skip
-HurdleOption = Annotated[
+]
+Hurdle = Annotated[
     bool,
-    typer.Option(
-        "--hurdle", rich_help_panel=_MODEL,
+    _model(
+        "--hurdle",
         help="Model each value as a single element instead of a sum; use it for ratings. Requires "
         "--element; auto compares both.",
     ),
-]  # fmt: skip
-VaryByOption = Annotated[
-    VaryBy | None,
-    typer.Option(
-        "--vary-by", rich_help_panel=_MODEL, show_default=False,
+]
+VaryBy = Annotated[
+    Literal["user", "item", "both"] | None,
+    _model(
+        "--vary-by",
+        show_default=False,
         help="Estimate a mean per user, per item or both (partial pooling). Requires --element; "
         "auto compares all four. Default: a shared mean.",
     ),
-]  # fmt: skip
+]
 Components = Annotated[
-    int,
-    typer.Option("--components", "-K", min=1, metavar="N", help="Number of components.",
-                 rich_help_panel=_MODEL),
-]  # fmt: skip
+    int, _model("--components", "-K", min=1, metavar="N", help="Number of components.")
+]
 Fits = Annotated[
-    int,
-    typer.Option("--fits", min=1, metavar="N", help="Number of fits whose rates are averaged.",
-                 rich_help_panel=_MODEL),
-]  # fmt: skip
-TrainOnOption = Annotated[
-    TrainOn,
-    typer.Option(
-        "--train-on", rich_help_panel=_MODEL,
+    int, _model("--fits", min=1, metavar="N", help="Number of fits whose rates are averaged.")
+]
+TrainOn = Annotated[
+    Literal["full", "observed"],
+    _model(
+        "--train-on",
         help="Pairs to train on: full (missing pairs are data) or observed (they are not).",
     ),
-]  # fmt: skip
+]
 Seed = Annotated[
     int,
-    typer.Option("--seed", min=0, metavar="N", rich_help_panel=_MODEL,
-                 help="Random seed; the same seed gives the same result."),
-]  # fmt: skip
+    _model("--seed", min=0, metavar="N", help="Random seed; the same seed gives the same result."),
+]
 MaxIter = Annotated[
-    int,
-    typer.Option("--max-iter", min=1, metavar="N", help="Maximum number of passes over the data.",
-                 rich_help_panel=_MODEL),
-]  # fmt: skip
+    int, _model("--max-iter", min=1, metavar="N", help="Maximum number of passes over the data.")
+]
 Tolerance = Annotated[
     float,
-    typer.Option(
-        "--tol", min=0.0, metavar="SHARE", rich_help_panel=_MODEL,
+    _model(
+        "--tol",
+        min=0.0,
+        metavar="SHARE",
         help="Stop when the relative ELBO change per pass falls below this value; 0 disables early "
         "stopping.",
     ),
-]  # fmt: skip
+]
 Threads = Annotated[
     int | None,
-    typer.Option(
-        "--threads", min=1, metavar="N", rich_help_panel=_MODEL,
+    _model(
+        "--threads",
+        min=1,
+        metavar="N",
         help="Number of threads; it does not change the result. Default: all cores.",
     ),
-]  # fmt: skip
+]
 
 Checkpoint = Annotated[
     Path | None,
@@ -178,6 +128,10 @@ Checkpoint = Annotated[
         help="Checkpoint folder. Rerun the same command to resume an interrupted fit.",
     ),
 ]
+TestShare = Annotated[
+    float, typer.Option("--test", help="Share of the observed entries to test on.")
+]
+Top = Annotated[int, typer.Option("--top", min=1, help="Length of the ranked lists.")]
 Names = Annotated[
     str | None,
     typer.Option("--names", help="Table of item ids and names, or the word [b]retail[/b]."),

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -32,13 +32,13 @@ def recommend(
     ] = None,
     n: Annotated[int, typer.Option("--number", "-n", min=1, help="Number of items per user.")] = 10,
     by: Annotated[
-        options.By,
+        Literal["consensus", "probability", "value", "expected_value"],
         typer.Option(
             "--by",
             help="Score to rank by: consensus of the fits, probability that the pair is observed, "
             "value (value if observed) or expected_value.",
         ),
-    ] = options.By.consensus,
+    ] = "consensus",
     everyone: Annotated[
         bool, typer.Option("--all", help="All users. Requires -o.", show_default=False)
     ] = False,
@@ -62,7 +62,7 @@ def recommend(
     fitted = load_model(model)
     item_names = read_names(names, fitted.items)
     ids = fitted.users if everyone else parse_ids(fitted.user_index, users or [])
-    tables = _recommend(fitted, ids, n, by.value, not seen, item_names)
+    tables = _recommend(fitted, ids, n, by, not seen, item_names)
     if output is not None:
         existed = output.exists()
         rows = write_tables(output, tables, overwrite=overwrite, total=n * len(ids), progress=None)

@@ -25,7 +25,7 @@ class Source:
     user: str | None = None
     item: str | None = None
     value: str | None = None
-    duplicates: Duplicates = Duplicates.error
+    duplicates: Duplicates = "error"
     header: bool | None = None
     delimiter: str | None = None
 
@@ -41,7 +41,7 @@ class Source:
             user=roles.user,
             item=roles.item,
             value=roles.value,
-            duplicates=self.duplicates.value,
+            duplicates=self.duplicates,
             delimiter=self.delimiter,
             header=header,
         )
@@ -62,7 +62,7 @@ class Source:
             delimiter=self.delimiter,
             header=header,
         )
-        merge = "sum" if self.duplicates is Duplicates.error else self.duplicates.value
+        merge = "sum" if self.duplicates == "error" else self.duplicates
         data = Interactions(triples.to_matrix(merge), triples.users, triples.items)
         return data, len(triples.values) - data.n_observed
 

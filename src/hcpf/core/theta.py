@@ -20,6 +20,7 @@ from hcpf._types import FloatArray
 from hcpf.core.axis import Axis, AxisState
 from hcpf.core.collective import LOCAL, Collective, sum_scalar
 from hcpf.core.layout import Shard, Values
+from hcpf.core.threads import single_blas_thread
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
 from hcpf.elements.conjugate import Conjugate, Part, Sharing, Theta
@@ -127,9 +128,10 @@ class ThetaPosterior:
         highest = min(_LOG_STRENGTH[1], float(start[0]) + _LOG_GROWTH)
         bounds = [(_LOG_STRENGTH[0], highest)]
         bounds += [(start[-1] - 5.0, start[-1] + 5.0)] * (not centered)
-        found: Any = optimize.minimize(
-            loss, start, method="L-BFGS-B", bounds=bounds, options={"eps": _DIFFERENCE}
-        )
+        with single_blas_thread():
+            found: Any = optimize.minimize(
+                loss, start, method="L-BFGS-B", bounds=bounds, options={"eps": _DIFFERENCE}
+            )
         prior = space.prior(np.asarray(found.x))
         now = _evidence(conjugate, self.chi0, self.nu0, chi, nu)
         if not _evidence(conjugate, *prior, chi, nu) > now:

@@ -8,7 +8,7 @@ the process when two threads launch kernels at once.
 import os
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numba.core import config as numba_config  # pyright: ignore[reportMissingTypeStubs]
+from threadpoolctl import ThreadpoolController
 
 MOST_THREADS = int(vars(numba_config)["NUMBA_NUM_THREADS"])
 """The cores that the process may use, or what the environment says instead."""
@@ -59,6 +60,19 @@ def share(kernel: Callable[..., None], size: int, *arguments: Any, work: float =
     finally:
         for helper in helpers:
             helper.result()
+
+
+def single_blas_thread() -> AbstractContextManager[Any]:
+    """Return a context in which BLAS uses one thread.
+
+    For searches over a few numbers: waking BLAS threads for vectors of two costs a millisecond.
+    """
+    return _blas().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 @cache

@@ -79,7 +79,7 @@ def hold_out(matrix: Csr, share: float, rng: np.random.Generator) -> tuple[Csr, 
     size = round(share * matrix.nnz)
     if size == 0 or size == matrix.nnz:
         raise InputError(
-            f"validation_fraction={share:g} of {matrix.nnz} entries leaves nothing on one side."
+            f"validation={share:g} of {matrix.nnz} entries leaves nothing on one side."
         )
     chosen = np.zeros(matrix.nnz, dtype=np.bool_)
     chosen[rng.choice(matrix.nnz, size, replace=False)] = True

@@ -174,7 +174,7 @@ class FittedModel:
         """Write the predictions of all users for all items to a file, and return its rows.
 
         Only a few users are held in memory at a time. Columns: user, item, probability, value
-        (the value if observed) and expected_value (their product). For the best items of each user, see
+        (if observed) and expected_value (their product). For the best items per user, see
         ``write_recommendations``.
 
         Parameters

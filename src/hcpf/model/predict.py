@@ -136,7 +136,7 @@ def predict_table(model: "FittedModel", users: Any, items: Any, level: float = 0
     Returns
     -------
     Table
-        Columns: user, item, probability, value (the value if observed), expected_value (the product of
+        Columns: user, item, probability, value (if observed), expected_value (the product of
         the two), and low and high (bounds of the value if observed).
     """
     return Table(**describe(model, *pair_positions(model, users, items), level))

@@ -216,7 +216,7 @@ class Settings:
 class FitPlan(Settings):
     """Everything that decides a fit besides the data, checked; not to be changed."""
 
-    solver: Solver = field(default_factory=Auto)  # pyright: ignore[reportIncompatibleVariableOverride]
+    solver: Solver = field(default_factory=Auto)
     validation_fraction: float = 0.0
     check_every: int = CHECK_EVERY
     n_threads: int | None = None
@@ -234,7 +234,7 @@ class FitPlan(Settings):
         else:
             limits = 1e-3, 1e3, "'auto' or a number from 0.001 to 1000"
             self.tempering = number("tempering", self.tempering, *limits)
-        self.solver = solver_of(self.solver)
+        self.solver = solver_of(self.solver)  # pyright: ignore[reportIncompatibleVariableOverride]
         one_of("start", self.start, STARTS)
         self.max_iter = whole("max_iter", self.max_iter)
         self.tol = number("tol", self.tol, 0.0, inf, "0 or more")

@@ -1,6 +1,7 @@
-"""Models saved before schema 2, when an element had ``per`` and ``once``, load and predict alike.
+"""Models saved with schema 1 (an element had ``per`` and ``once``) and 2 load and predict alike.
 
-``saved_models`` holds the folders that hcpf wrote at commit 1cab2c6 and what they predicted.
+``saved_models`` holds the folders that hcpf wrote at commit 1cab2c6 and what they predicted, and
+those written at 3a16740 with schema 2.
 """
 
 import json
@@ -8,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from hcpf import HCPF, FittedModel, Interactions
+from hcpf import HCPF, SVI, Algorithm1, FittedModel, Interactions
 from hcpf.core.value_model import ValueModel
 from hcpf.elements import Binomial, Gamma, Poisson, Presence
+from hcpf.training.settings import Auto
 
 FOLDER = Path(__file__).parent / "saved_models"
 ITEMS = [f"i{j}" for j in range(8)]
@@ -69,3 +72,22 @@ def test_its_settings_are_those_of_today(name, element, vary_by, hurdle, train_o
     assert again.get_params() == model.get_params()
     assert again.value_model_ == model.value_model_
     np.testing.assert_array_equal(again.rate("u0", ITEMS), model.rate("u0", ITEMS))
+
+
+@pytest.mark.parametrize(
+    ("name", "solver", "start"),
+    [
+        ("schema2_svi", SVI(batches=7, tau=2.0, max_count=50), "noise"),
+        ("schema2_algorithm1", Algorithm1(xi=0.8, stratified=False), "auto"),
+        ("schema2_auto", Auto(svi_passes=3), "auto"),
+        ("gamma", Auto(), "auto"),
+    ],
+)
+def test_constants_of_the_solver_were_parameters_before_schema_3(name, solver, start, tmp_path):
+    model = HCPF.load(FOLDER / name)
+    assert model.solver == solver
+    assert model.start == start
+    assert model.model_.max_count == solver.max_count
+    model.save(tmp_path / "again")
+    assert HCPF.load(tmp_path / "again").get_params() == model.get_params()
+    clone(model).fit(model.interactions_, progress=False)
