@@ -53,7 +53,7 @@ def label(item: str) -> str:
 
 def draw_probabilities(axes: plt.Axes, model: HCPF, parts: evaluate.Split) -> None:
     """Draw the most probable new products; those bought in the held-out part are highlighted."""
-    best = model.recommend(CUSTOMER, n=N_SHOWN)
+    best = model.recommend(CUSTOMER, n=N_SHOWN, by="probability")
     bought = set(held_out(parts, CUSTOMER)[0])
     height = np.arange(len(best))[::-1]
     colors = [HELD_OUT if item in bought else PALE for item in best.item]
@@ -61,7 +61,7 @@ def draw_probabilities(axes: plt.Axes, model: HCPF, parts: evaluate.Split) -> No
     axes.set_yticks(height, [label(item) for item in best.item], fontsize=8.5)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
     axes.set_title("Will this customer buy it?", loc="left", color=INK, fontweight="bold")
-    axes.set_xlabel("Predicted probability (red: bought in the held-out part)", fontsize=9)
+    axes.set_xlabel("Predicted probability (red: held out, and bought)", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -80,7 +80,7 @@ def draw_values(axes: plt.Axes, model: HCPF, parts: evaluate.Split) -> None:
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.set_yticks(height, [label(item) for item in items], fontsize=8.5)
     axes.set_title("And if so, for how much?", loc="left", color=INK, fontweight="bold")
-    axes.set_xlabel("Spend in pounds: 90% interval, mean, observed (red)", fontsize=9)
+    axes.set_xlabel("Pounds: 90% interval, mean, observed (red)", fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
 
 
