@@ -66,7 +66,7 @@ def run(page, *, compare_output=True):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
     for code, printed, shown in outputs(page):
-        where = f"{page.name}: {code[:60]}"
+        where = f"{page.name} shows another output (python tests/pages.py {page}): {code[:60]}"
         assert bool(printed) == bool(shown), where
         if compare_output:
             check_output(printed, shown, where)
