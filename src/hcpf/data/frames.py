@@ -153,8 +153,9 @@ def _array(name: str, values: Any) -> ArrowArray:
 
 def _objects(name: str, values: list[Any]) -> ArrowArray:
     """Return Python objects as an Arrow array; UUIDs as 16 bytes each."""
-    if values and all(isinstance(value, uuid.UUID) for value in values):
-        return pa.array([value.bytes for value in values], pa.binary(16))
+    present = [value for value in values if value is not None]
+    if present and all(isinstance(value, uuid.UUID) for value in present):
+        return pa.array([value and value.bytes for value in values], pa.binary(16))
     try:
         try:
             return pa.array(values, from_pandas=True)  # NaN among strings is a missing one
