@@ -40,10 +40,10 @@ def test_evaluate_writes_what_a_report_reads(run, run_json, fails, sales, model,
     found = run_json("evaluate", sales, *QUICK, "-e", "gamma", "-o", path)
     saved = Evaluation.load(path)
     assert saved.model.scores.as_dict() == found["scores"]
-    assert [row.name for row in saved.baselines] == ["Popularity", "Factors, values apart"]
+    assert [row.name for row in saved.baselines] == ["Popularity", "Binary HPF"]
     assert "--overwrite" in fails("evaluate", sales, "-o", path)
     run_json("report", model, "-o", page, "--evaluation", path)
-    assert "Factors, values apart" in page.read_text(encoding="utf-8")
+    assert "Binary HPF" in page.read_text(encoding="utf-8")
     run_json("report", model, "-o", page, "--overwrite")
     assert "hcpf evaluate DATA -o evaluation.json" in page.read_text(encoding="utf-8")
     assert "is not an evaluation" in fails("report", model, "-o", page, "--overwrite", "-e", sales)

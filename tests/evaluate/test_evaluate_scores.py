@@ -14,7 +14,7 @@ from hcpf import simulate
 from hcpf.elements import Degenerate, Gamma, Presence, ZeroTruncatedPoisson
 from hcpf.errors import SupportError
 from hcpf.evaluate import GlobalElement, Score, auc, scores, split
-from hcpf.evaluate.score import mean_score
+from hcpf.evaluate.scoring import mean_score
 
 RATES = [[0.5, 0.2, 0.1], [1.0, 0.3, 0.05]]
 

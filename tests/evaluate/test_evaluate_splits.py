@@ -8,7 +8,7 @@ from scipy import sparse
 
 from hcpf import Interactions, simulate
 from hcpf.errors import InputError
-from hcpf.evaluate import leave_out, split, split_by_time
+from hcpf.evaluate import leave_out, split
 
 
 @st.composite
@@ -86,7 +86,7 @@ def test_leave_out_takes_n_of_each_user_with_more(data, n, seed):
 @given(matrices(), st.integers(0, 99))
 def test_a_split_by_time_tests_on_the_latest(data, seed):
     times = np.random.default_rng(seed).integers(0, 6, data.n_observed)  # with ties
-    parts = split_by_time(data, times, test=0.3, validation=0.2, random_state=seed)
+    parts = split(data, times=times, test=0.3, validation=0.2, random_state=seed)
     check(data, parts)
     stored = data.matrix.tocoo()
     of = dict(zip(zip(stored.row, stored.col, strict=True), times, strict=True))
@@ -135,7 +135,7 @@ def test_times_may_be_dates_or_interactions():
     dates = np.array(["2024-01-05", "2024-01-01", "2024-01-03", "2024-01-02"], "M8[D]")
     stamps = Interactions.from_arrays(who, what, dates.astype(int))
     for times in (dates, stamps):
-        parts = split_by_time(data, times, test=0.25, validation=0.25)
+        parts = split(data, times=times, test=0.25, validation=0.25)
         assert parts.test.values.tolist() == [1.0]
         assert parts.validation.values.tolist() == [3.0]
 
@@ -146,11 +146,11 @@ def test_times_may_be_dates_or_interactions():
         lambda data: split(data, test=0.0),
         lambda data: split(data, test=0.9, validation=0.1),
         lambda data: split(data, test=0.01, validation=0.0),
-        lambda data: split_by_time(data, [1.0, 2.0]),
-        lambda data: split_by_time(data, np.full(data.n_observed, np.nan)),
-        lambda data: split_by_time(data, np.full(data.n_observed, "NaT", "M8[s]")),
-        lambda data: split_by_time(data, ["x"] * data.n_observed),
-        lambda data: split_by_time(data, Interactions.from_matrix(np.eye(4))),
+        lambda data: split(data, times=[1.0, 2.0]),
+        lambda data: split(data, times=np.full(data.n_observed, np.nan)),
+        lambda data: split(data, times=np.full(data.n_observed, "NaT", "M8[s]")),
+        lambda data: split(data, times=["x"] * data.n_observed),
+        lambda data: split(data, times=Interactions.from_matrix(np.eye(4))),
         lambda data: leave_out(data, 0),
         lambda data: leave_out(data, 4),
     ],

@@ -32,7 +32,7 @@ def found(parts):
 def test_the_model_comes_first_and_is_scored_as_elsewhere(parts, found):
     again = HCPF(2, element="gamma", **QUICK).fit(parts.train, exclude=parts.exclude)
     assert found.model.scores.as_dict() == scores(again, parts).as_dict()
-    assert [row.name for row in found.baselines] == ["Popularity", "Factors, values apart"]
+    assert [row.name for row in found.baselines] == ["Popularity", "Binary HPF"]
     assert all(row.calibration is not None for row in found.models)
     assert (found.n_test, found.n_missing) == (len(parts.test), parts.test.n_missing)
     assert found.settings == "2 components, element gamma"
@@ -42,7 +42,7 @@ def test_the_model_comes_first_and_is_scored_as_elsewhere(parts, found):
     ("settings", "names"),
     [
         ({"element": "presence"}, ["Popularity"]),
-        ({"element": "poisson"}, ["Popularity", "Factors, values apart", "Plain Poisson (HPF)"]),
+        ({"element": "poisson"}, ["Popularity", "Binary HPF", "HPF"]),
         ({"train_on": "observed", "element": "poisson"}, ["One distribution", "Item averages"]),
     ],
     ids=str,

@@ -1,83 +1,102 @@
-"""The figures for notebooks show the numbers they should."""
+"""The charts for notebooks show the numbers they should."""
 
+import base64
+import re
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from hcpf import plots
-from hcpf.errors import InputError, MissingDependencyError
+from hcpf.errors import InputError
 from hcpf.evaluate import Candidate, ComponentPath, Score, calibration, split
 from report.reporting import fitted
 
 
+def series(chart, name):
+    """Return x and y of one series."""
+    table = chart.to_table()
+    chosen = table.series == name
+    return table.x[chosen], table.y[chosen]
+
+
 def test_calibration(data):
     parts = split(data, random_state=0)
-    model = fitted(parts.train, element="gamma")
-    found = calibration(model, parts)
-    ax = plots.calibration({"mine": found, "other": found})
-    curve = ax.containers[0].lines[0]
-    np.testing.assert_array_equal(curve.get_xdata(), found.reliability.predicted)
-    np.testing.assert_array_equal(curve.get_ydata(), found.reliability.observed)
+    found = calibration(fitted(parts.train, element="gamma"), parts)
+    charts = plots.calibration({"mine": found, "other": found})
+    x, y = series(charts[0], "mine")
+    seen = found.reliability.observed > 0
+    np.testing.assert_array_equal(x, found.reliability.predicted[seen])
+    np.testing.assert_array_equal(y, found.reliability.observed[seen])
+    np.testing.assert_allclose(series(charts[2], "held-out values")[1].sum(), 1.0)
     observed = calibration(fitted(data, train_on="observed", element="gamma"), parts)
+    assert len(plots.calibration(observed)) == 2
     with pytest.raises(InputError):
-        plots.calibration(observed)
+        plots.calibration({})
 
 
-def test_response_fit(model, data):
-    first, second, third = plots.response_fit(model)
-    assert sum(bar.get_height() for bar in first.patches) == pytest.approx(1.0, abs=0.05)
-    levels = second.lines[1].get_ydata()
+def test_value_fit(model, data):
+    first, second, third = plots.value_fit(model)
+    assert series(first, "observed")[1].sum() == pytest.approx(1.0, abs=0.05)
+    levels = series(second, "quantile")[1]
     assert data.values.min() <= levels.min() < levels.max() <= data.values.max()
-    assert np.all(np.diff(third.lines[1].get_ydata()) <= 0)
+    assert np.all(np.diff(series(third, "observed")[1]) <= 0)
     parts = split(data, random_state=0)
-    plots.response_fit(fitted(parts.train, element="gamma"), parts)[0].figure.savefig(
-        "/dev/null", format="svg"
-    )
+    assert len(plots.value_fit(fitted(parts.train, element="gamma"), parts)) == 3
 
 
 def test_convergence(model, tmp_path):
-    ax = plots.convergence(model)
-    assert list(ax.lines[0].get_ydata()) == [check.elbo for check in model.history_]
+    elbo = plots.convergence(model)[0]
+    assert list(series(elbo, "ELBO")[1]) == [check.elbo for check in model.history_]
     model.save(tmp_path / "model")
-    given = Figure().subplots()
-    assert plots.convergence(tmp_path / "model", ax=given) is given
+    assert plots.convergence(tmp_path / "model")[0].to_svg() == elbo.to_svg()
 
 
 def test_activity(model, data):
     users, items = plots.activity(model)
-    degree = np.diff(data.matrix.indptr)
-    at, share = users.lines[1].get_data()
-    assert share[0] == np.mean(degree >= at[0])
-    assert items.get_ylabel() == "share of items"
+    at, share = series(users, "observed")
+    assert share[0] == np.mean(np.diff(data.matrix.indptr) >= at[0])
+    assert items.labels[1] == "share of items"
     with pytest.raises(InputError):
         plots.activity(fitted(data, train_on="observed", element="gamma"))
 
 
-def test_factors(model):
-    share, overlap = plots.factors(model, names={int(item): "$" for item in model.items_})
-    assert sum(bar.get_width() for bar in share.patches) == pytest.approx(1.0)
-    image = overlap.images[0].get_array()
-    np.testing.assert_allclose(np.diag(image), 1.0)
-    share.figure.savefig("/dev/null", format="svg")
-    with pytest.raises(InputError, match="2 are needed"):
-        plots.factors(model, axes=[share])
+def test_components(model):
+    share, overlap = plots.components(model, names={int(item): "<i>" for item in model.items_})
+    assert share.to_table().y.sum() == pytest.approx(1.0)
+    assert len(overlap.to_table()) == 3
+    assert "<i>" not in share.to_svg()
 
 
-def test_component_path(monkeypatch):
-    tried = ((10, -5.0, 0.1), (20, -4.0, 0.1), (50, -3.9, 0.2))
+def test_component_path():
+    tried = ((10, -5.0, 0.1), (20, -4.0, 0.1), (50, -3.9, np.nan))
     path = ComponentPath([Candidate(k, Score(value, error), 1.0) for k, value, error in tried])
-    axes = plots.component_path(path)
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["10", "20", "50"]
-    assert axes.get_legend().get_texts()[0].get_text().endswith("20")
-    assert plots.component_path(path, axes) is axes
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingDependencyError, match="plots"):
-        plots.component_path(path)
+    chart = plots.component_path(path)
+    np.testing.assert_array_equal(series(chart, "log-likelihood")[0], [10, 20, 50])
+    text = chart.to_svg()
+    assert f"best by one standard error: {path.best}" in text
+    assert [f">{k}</text>" in text for k in (10, 20, 50)] == [True] * 3
 
 
-def test_matplotlib_is_loaded_late():
-    code = "import sys, hcpf.plots, hcpf.report; assert 'matplotlib' not in sys.modules"
+def test_charts_stand_alone(model, tmp_path):
+    charts = plots.convergence(model)
+    charts[0].save(tmp_path / "elbo.svg")
+    text = (tmp_path / "elbo.svg").read_text(encoding="utf-8")
+    assert ElementTree.fromstring(text).tag.endswith("svg")
+    assert charts[0].title in text
+    assert "var(" not in text  # few programs but browsers know variables
+    assert "prefers-color-scheme:dark" in text
+    assert text == charts[0]._repr_svg_()
+    images = re.findall(r"base64,([^\"]+)", charts._repr_html_())
+    assert [base64.b64decode(image).decode() for image in images] == [c.to_svg() for c in charts]
+    with pytest.raises(InputError, match="overwrite=True"):
+        charts[0].save(tmp_path / "elbo.svg")
+    with pytest.raises(InputError, match=r"ends in \.svg"):
+        charts[0].save(tmp_path / "elbo.png")
+
+
+def test_matplotlib_is_not_loaded():
+    code = "import sys, hcpf.plots; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

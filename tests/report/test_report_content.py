@@ -13,7 +13,7 @@ from hcpf.elements import registry
 from hcpf.evaluate import evaluate_model, ranking, scores, split
 from hcpf.model.typical_values import typical_values
 from hcpf.report import write_report
-from hcpf.report.wording import percent, scored, short
+from hcpf.report.text import percent, score_texts, short
 from report.reporting import SECTIONS, drawn, fitted, read, unfitted, with_ids
 
 NASTY = "</script><script>document.title='broken'</script>\"'&<b>"
@@ -64,8 +64,9 @@ def test_is_the_same_from_a_saved_evaluation(model, evaluation, report, tmp_path
 def test_numbers_are_those_of_the_evaluation(evaluation, report):
     text = read(report).text
     for name in ("log_likelihood", "conditional_nonmissing", "auc", "mae", "ndcg", "hit_rate"):
-        for row in evaluation.models:
-            assert scored(row.score(name)) in text
+        decimals = 3 if name in ("auc", "ndcg", "hit_rate") else None
+        shown = score_texts([row.score(name) for row in evaluation.models], decimals)
+        assert all(score in text for score in shown)
     found = evaluation.model.calibration
     assert f"hold 90% of values hold {percent(found.coverage[0.9].value)}." in text
     curve = found.reliability
@@ -79,22 +80,25 @@ def test_numbers_are_those_of_the_evaluation(evaluation, report):
 def test_another_model_than_the_evaluated_one_is_named(data, evaluation, tmp_path):
     other = fitted(data, k=2, element="gamma")
     page = read(write_report(other, tmp_path / "r.html", evaluation=evaluation))
-    assert "It has 3 components, element gamma; the model of this report has 2" in page.text
+    assert (
+        "The model scored has 3 components, element gamma; the model of this report has 2"
+        in page.text
+    )
 
 
 def test_without_an_evaluation_the_report_says_how_to_make_one(model, tmp_path, monkeypatch):
     monkeypatch.setattr(HCPF, "fit", None)  # nothing is trained
     page = read(write_report(model, tmp_path / "r.html"))
     assert "hcpf evaluate DATA -o evaluation.json" in page.text
-    assert "values of pairs that it was fitted to" in page.text
+    assert "values of pairs that the model was fitted to" in page.text
 
 
 def test_entries_excluded_from_training_are_scored(data, parts, tmp_path):
     model = unfitted(element="gamma").fit(data, exclude=parts.exclude)
     page = read(write_report(model, tmp_path / "r.html"))
     trained = model.fit(parts.train, exclude=parts.exclude)
-    assert scored(scores(trained, parts).auc) in page.text
-    assert scored(ranking(trained, parts).ndcg) in page.text
+    found = [scores(trained, parts).auc, ranking(trained, parts).ndcg]
+    assert all(score in page.text for score in score_texts(found, 3))
     assert "Popularity" not in page.text
 
 
@@ -109,7 +113,7 @@ def test_every_element(name, tmp_path):
     assert name.replace("_", " ") in page.text
     # Integers from 1 can be compared with a plain Poisson as well.
     counts = kind.support.discrete and data.values.min() >= 1 and name != "degenerate"
-    assert ("Plain Poisson (HPF)" in page.text) == counts
+    assert ("Poisson factorization of the counts" in page.text) == counts
     assert "nan" not in page.text
     assert "NaN" not in path.read_text(encoding="utf-8").replace("isNaN", "")
 
@@ -119,7 +123,7 @@ def test_a_model_of_presence(data, parts, tmp_path):
     model = fitted(data, element="presence")
     page = read(write_report(model, tmp_path / "r.html", evaluation=found))
     assert "their values play no part" in page.text
-    assert "ranked by how probable it is" in page.text
+    assert "ranked by their probability" in page.text
     assert "nothing to compare" in page.text
 
 
@@ -129,7 +133,7 @@ def test_a_model_of_observed_pairs_only(data, parts, tmp_path):
     page = read(write_report(fitted(data, **settings), tmp_path / "r.html", evaluation=found))
     assert "AUC" not in page.text
     assert "Item averages" in page.text
-    assert "it does not say which pairs are observed" in page.text
+    assert "it does not predict which pairs are observed" in page.text
 
 
 @pytest.mark.parametrize("vary_by", ["user", "both"])
@@ -147,7 +151,7 @@ def test_averaged_fits(data, tmp_path):
     model = fitted(data, n_fits=2, element="gamma")
     page = read(write_report(model, tmp_path / "r.html", users=[3]))
     assert "average 2 fits" in page.text
-    assert "ranked by the consensus of the fits" in page.text
+    assert "ranked by the consensus of 2 fits" in page.text
     best = model.recommend(3, 6)
     assert all(percent(p) in page.text for p in best.probability)
     low, high = model.predict_distribution(best.user, best.item).observed.interval(0.9)

@@ -1,7 +1,7 @@
 """Evaluation of models: held-out pairs, likelihoods, ranking, calibration and baselines."""
 
 from hcpf.data.held_out import HeldOutPairs
-from hcpf.evaluate.baselines import GlobalElement, PerItemElement, Popularity
+from hcpf.evaluate.baselines import HPF, BinaryHPF, GlobalElement, PerItemElement, Popularity
 from hcpf.evaluate.comparison import (
     Comparison,
     ModelScores,
@@ -11,13 +11,10 @@ from hcpf.evaluate.comparison import (
 )
 from hcpf.evaluate.components import Candidate, ComponentPath, choose_components
 from hcpf.evaluate.evaluation import Evaluation, evaluate_model
-from hcpf.evaluate.hpf import HPF, BinaryHPF
-from hcpf.evaluate.protocols import Model, Ranker
 from hcpf.evaluate.ranks import RankingScores, ranking
 from hcpf.evaluate.reliability import Calibration, calibration
-from hcpf.evaluate.score import Score
-from hcpf.evaluate.scoring import Scores, auc, scores
-from hcpf.evaluate.splits import Split, excluded_split, leave_out, split, split_by_time
+from hcpf.evaluate.scoring import Model, Ranker, Score, Scores, auc, scores
+from hcpf.evaluate.splits import Split, excluded_split, leave_out, split
 
 __all__ = [
     "HPF",
@@ -50,5 +47,4 @@ __all__ = [
     "ranking",
     "scores",
     "split",
-    "split_by_time",
 ]

@@ -1,4 +1,4 @@
-"""Baselines: popularity alone, and values alone."""
+"""Baselines: popularity, Poisson factorization, and values alone."""
 
 from typing import Any, Self
 
@@ -10,9 +10,10 @@ from hcpf._checks import number, one_of, whole
 from hcpf._types import Csr, FloatArray
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
-from hcpf.distributions import Hurdle
-from hcpf.elements.base import Element
+from hcpf.distributions import CompoundPoisson, Hurdle
+from hcpf.elements import Degenerate, Element
 from hcpf.errors import NotFittedError
+from hcpf.estimator import HCPF
 from hcpf.model.alignment import as_interactions
 from hcpf.model.predict import listed
 from hcpf.model.ranking import best_items, rates
@@ -50,6 +51,14 @@ class _Baseline:
             return parts.training, sparse.csr_array(data.shape)
         ones = np.ones(marks.nnz)
         return parts.training, sparse.csr_array((ones, marks.indices, marks.indptr), marks.shape)
+
+    def rate(self, users: Any, items: Any) -> FloatArray:
+        """Return the Poisson rates of the pairs."""
+        raise NotImplementedError
+
+    def predict_distribution(self, users: Any, items: Any) -> CompoundPoisson | Hurdle:
+        """Return the predictive distributions of the pairs."""
+        return Hurdle(self.rate(users, items), self.element_)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "element_"):
@@ -114,10 +123,6 @@ class Popularity(_Baseline):
         u, i = self._pairs(users, items)
         return self.activity_[u] * self.popularity_[i]
 
-    def predict_distribution(self, users: Any, items: Any) -> Hurdle:
-        """Return the predictive distributions of the pairs."""
-        return Hurdle(self.rate(users, items), self.element_)
-
     def recommend(
         self, users: Any, n: int = 10, *, by: str = "consensus", exclude_seen: bool = True
     ) -> Recommendations:
@@ -146,6 +151,91 @@ class Popularity(_Baseline):
         )
 
 
+class BinaryHPF(_Baseline):
+    r"""Poisson factorization of which pairs are observed, and one element for all values.
+
+    A pair is observed with probability :math:`1 - e^{-\Lambda_{ui}}`, :math:`\Lambda` fitted to the
+    data with every value set to 1; the value itself does not depend on the pair.
+
+    Parameters
+    ----------
+    n_components
+        K, the number of components.
+    element
+        The distribution of an observed value, as ``HCPF`` takes it.
+    **settings
+        Further parameters of ``HCPF``, other than those of the value model.
+    """
+
+    _factored: str | Element = "presence"
+
+    def __init__(
+        self, n_components: int = 50, *, element: str | Element = "auto", **settings: Any
+    ) -> None:
+        super().__init__(element)
+        self.n_components = n_components
+        self.settings = settings
+
+    def fit(self, X: Any, y: None = None, *, validation: Any = None, exclude: Any = None) -> Self:
+        """Fit to entries, as ``HCPF.fit`` does."""
+        data = as_interactions(X)
+        model = HCPF(self.n_components, element=self._factored, **self.settings)
+        self._model = model.fit(data, validation=validation, exclude=exclude)
+        self.element_ = choose_value_model(self.element, data.matrix.data).element
+        return self
+
+    @property
+    def _fitted(self) -> HCPF:
+        self._check_fitted()
+        return self._model
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of passes."""
+        return self._fitted.n_iter_
+
+    @property
+    def interrupted_(self) -> bool:
+        """Whether Ctrl-C ended the fit early."""
+        return self._fitted.interrupted_
+
+    def rate(self, users: Any, items: Any) -> FloatArray:
+        """Return the Poisson rates of the pairs."""
+        return self._fitted.rate(users, items)
+
+    def recommend(
+        self, users: Any, n: int = 10, *, by: str = "consensus", exclude_seen: bool = True
+    ) -> Recommendations:
+        """Return the best items for users, as ``HCPF.recommend`` does."""
+        return self._fitted.recommend(users, n, by=by, exclude_seen=exclude_seen)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n_components})"
+
+
+class HPF(BinaryHPF):
+    r"""Poisson factorization of counts, :math:`y_{ui} \sim \mathrm{Po}(\sum_k s_{uk} v_{ik})`.
+
+    This is ``HCPF`` with the element that is always 1; values are integers from 1.
+
+    Parameters
+    ----------
+    n_components
+        K, the number of components.
+    **settings
+        Further parameters of ``HCPF``, other than those of the value model.
+    """
+
+    _factored = Degenerate()
+
+    def __init__(self, n_components: int = 50, **settings: Any) -> None:
+        super().__init__(n_components, element=self._factored, **settings)
+
+    def predict_distribution(self, users: Any, items: Any) -> CompoundPoisson:
+        """Return the predictive distributions of the pairs."""
+        return CompoundPoisson(self.rate(users, items), self.element_)
+
+
 class GlobalElement(_Baseline):
     """One element for all observed values, and no model of missing pairs."""
 
@@ -159,10 +249,6 @@ class GlobalElement(_Baseline):
     def rate(self, users: Any, items: Any) -> FloatArray:
         """Return rates so high that every pair is observed."""
         return np.full(self._pairs(users, items)[0].shape, _CERTAIN_RATE)
-
-    def predict_distribution(self, users: Any, items: Any) -> Hurdle:
-        """Return the predictive distributions of the pairs."""
-        return Hurdle(self.rate(users, items), self.element_)
 
 
 class PerItemElement(GlobalElement):

@@ -1,4 +1,4 @@
-"""The models that can describe given values, and the verdict on them: for ``hcpf compare``."""
+"""The candidate models of ``hcpf compare``, and the verdict on them."""
 
 import math
 from collections.abc import Sequence
@@ -12,10 +12,9 @@ from hcpf.core.value_model import ValueModel, ways_to_vary
 from hcpf.elements import ALL, Degenerate, Element, get
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
-from hcpf.evaluate.baselines import Popularity
+from hcpf.evaluate.baselines import HPF, BinaryHPF, Popularity
 from hcpf.evaluate.comparison import ModelScores, log_likelihood_gain, select_model
-from hcpf.evaluate.hpf import HPF, BinaryHPF
-from hcpf.evaluate.score import Score
+from hcpf.evaluate.scoring import Score
 from hcpf.training.resolve import candidate_elements
 from hcpf.training.selection import Candidate, worth_pooling
 
@@ -26,27 +25,14 @@ _POOLED_ELEMENTS = 2  # elements that a quick comparison tries with partial pool
 
 @dataclass(frozen=True, eq=False)
 class CandidateModel:
-    """A model that is not fitted yet.
-
-    Attributes
-    ----------
-    name : str
-        For example "gamma hurdle per user and item".
-    shared_name : str
-        Name of the same model with a shared mean, for example "gamma hurdle".
-    element : str or None
-        Name of the element; None for a baseline.
-    vary_by, hurdle
-        As parameters of ``HCPF``.
-    about : str
-        What the model is in a few words.
-    model
-        The estimator.
-    """
+    """A model that is not fitted yet."""
 
     name: str
+    """For example "gamma hurdle per user and item"."""
     shared_name: str
+    """Name of the same model with a shared mean, for example "gamma hurdle"."""
     element: str | None
+    """Name of the element; None for a baseline."""
     vary_by: str | None
     hurdle: bool
     about: str
@@ -102,28 +88,18 @@ def most_promising(
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """The model to use among candidates, and how it compares with the others.
-
-    Attributes
-    ----------
-    winner : ModelScores
-        By the rule of ``hcpf.training.selection``, which ``element="auto"`` follows, too.
-    runner_up : ModelScores or None
-        The most likely of the others.
-    lead : Score or None
-        Log-likelihood gain of the winner over the runner-up, per 1,000 pairs; negative where the
-        winner is simpler.
-    best_ranker : ModelScores
-        The model with the highest NDCG.
-    pooling_gain : Score or None
-        Gain of the winner over the same model with a shared mean, if it is partially pooled.
-    """
+    """The model to use among candidates, and how it compares with the others."""
 
     winner: ModelScores
+    """By the rule of ``hcpf.training.selection``, which ``element="auto"`` follows, too."""
     runner_up: ModelScores | None
+    """The most likely of the others."""
     lead: Score | None
+    """Log-likelihood gain over the runner-up; negative where the winner is simpler."""
     best_ranker: ModelScores
+    """The model with the highest NDCG."""
     pooling_gain: Score | None
+    """Gain over the same model with a shared mean, if the winner is partially pooled."""
 
     @property
     def is_clear(self) -> bool:

@@ -8,14 +8,22 @@ from typing import Any
 
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.errors import HcpfError, InputError
-from hcpf.evaluate.protocols import explains_missing, value_model_of
 from hcpf.evaluate.ranks import RankingScores, ranking
 from hcpf.evaluate.reliability import Calibration, calibration
-from hcpf.evaluate.score import Score
-from hcpf.evaluate.scoring import PairScores, Scores, pair_scores
+from hcpf.evaluate.scoring import (
+    PairScores,
+    Score,
+    Scores,
+    explains_missing,
+    pair_scores,
+    score_text,
+    value_model_of,
+)
 from hcpf.evaluate.splits import Split
-from hcpf.model.tables import Table
+from hcpf.model.tables import NOT_APPLICABLE, Table
 from hcpf.training.selection import Candidate, select
+
+_SHOWN = ("log_likelihood", "conditional_nonmissing", "auc", "ndcg", "hit_rate", "mae")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +36,8 @@ class ModelScores:
         What identifies the model, and what it is in a few words.
     element : str
         The fitted element.
-    vary_by : str or None
-        Who has a mean of their own: "user", "item", "both" or nobody.
-    hurdle : bool
-        Whether a value is a single element.
+    vary_by, hurdle
+        Partial pooling, and whether a value is a single element, as parameters of ``HCPF``.
     scores, ranking, calibration
         Scores of the held-out pairs; None where they do not apply or were not asked for.
     passes, seconds
@@ -65,7 +71,10 @@ class ModelScores:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Models and their scores on the same held-out pairs, one row per model."""
+    """Models and their scores on the same held-out pairs, one row per model.
+
+    ``to_table()`` has all scores and their standard errors; printing shows the main ones.
+    """
 
     rows: list[ModelScores]
 
@@ -87,12 +96,16 @@ class Comparison:
         ]
         return Table.from_records(records)
 
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the table as a data frame of pandas, polars or pyarrow."""
-        return self.to_table().to_frame(backend)
-
     def __repr__(self) -> str:
-        return repr(self.to_table())
+        names = [n for n in _SHOWN if any(row.score(n) is not None for row in self.rows)]
+        records = [
+            {
+                "model": row.name,
+                **{n: score_text(n, s) if (s := row.score(n)) else NOT_APPLICABLE for n in names},
+            }
+            for row in self.rows
+        ]
+        return repr(Table.from_records(records))
 
     @property
     def best(self) -> ModelScores:

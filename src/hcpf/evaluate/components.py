@@ -1,4 +1,4 @@
-"""How many components: the held-out likelihood along a path of K."""
+"""Choice of the number of components by the held-out log-likelihood."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,16 +8,15 @@ from typing import Any
 from hcpf._checks import whole
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
-from hcpf.evaluate.comparison import fit_to
-from hcpf.evaluate.score import Score
-from hcpf.evaluate.scoring import scores
+from hcpf.evaluate.comparison import ModelScores, fit_and_score
+from hcpf.evaluate.scoring import Score
 from hcpf.evaluate.splits import RandomState, Split, split
 from hcpf.model.tables import Table
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A number of components, the held-out log likelihood, and the seconds of the fit."""
+    """A number of components, the held-out log-likelihood, and the seconds of the fit."""
 
     n_components: int
     log_likelihood: Score
@@ -26,10 +25,9 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComponentPath:
-    r"""The held-out log likelihood along a path of K.
+    r"""The held-out log-likelihood of several numbers of components K.
 
-    The likelihood is per thousand entries of the matrix, or per observed entry for models of
-    observed entries only.
+    In nats per 1,000 pairs, or per observed pair for a model trained on observed pairs only.
 
     Examples
     --------
@@ -43,15 +41,14 @@ class ComponentPath:
 
     @property
     def most_likely(self) -> int:
-        """K of the highest likelihood."""
+        """The K of the highest log-likelihood."""
         return self._top.n_components
 
     @property
     def best(self) -> int:
-        r"""The one-standard-error rule: the least K with :math:`\ell_K \ge \ell_{K^*} - e_{K^*}`.
+        """The smallest K whose log-likelihood is within one standard error of the highest.
 
-        K* is the most likely and e its standard error: fewer components that are not clearly
-        worse are faster, and easier to interpret.
+        Fewer components are faster and easier to interpret.
         """
         top = self._top.log_likelihood
         least = top.value - (top.error if isfinite(top.error) else 0.0)
@@ -73,10 +70,6 @@ class ComponentPath:
             for c in self.candidates
         ]
         return Table.from_records(records)
-
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the table as a data frame of pandas, polars or pyarrow."""
-        return self.to_table().to_frame(backend)
 
     def __repr__(self) -> str:
         return f"{self.to_table()!r}\nbest {self.best}, most likely {self.most_likely}"
@@ -109,23 +102,30 @@ def choose_components(
     Returns
     -------
     ComponentPath
-        With ``best`` by the one-standard-error rule; ``plot`` draws it.
+        With ``best`` by the one-standard-error rule; ``hcpf.plots.component_path`` draws it.
     """
     sizes = sorted({whole("candidates", size) for size in candidates})
     if not sizes:
-        raise InputError("choose_components: give at least one number of components.")
+        raise InputError("choose_components: candidates is empty. Pass at least one number.")
     if isinstance(data, Split):
         parts, pairs = data, data.validation
         if not len(pairs):
-            raise InputError("choose_components: this split holds out no validation pairs.")
+            raise InputError(
+                "choose_components: this split has no validation pairs. Split with validation=0.1."
+            )
     else:
         parts = split(data, test=validation, validation=0.0, random_state=random_state)
         pairs = parts.test
-    tried: list[Candidate] = []
-    for size in sizes:
-        model = HCPF(size, random_state=random_state, **settings)
-        seconds = fit_to(model, parts)
-        found = scores(model, parts, on=pairs)
-        likelihood = found.log_likelihood or found.conditional_nonmissing
-        tried.append(Candidate(size, likelihood, seconds))
-    return ComponentPath(tried)
+
+    def candidate(k: int) -> Candidate:
+        model = HCPF(k, random_state=random_state, **settings)
+        return _candidate(k, fit_and_score(str(k), model, parts, None, on=pairs))
+
+    return ComponentPath([candidate(k) for k in sizes])
+
+
+def _candidate(n_components: int, row: ModelScores) -> Candidate:
+    likelihood = row.score("log_likelihood") or row.score("conditional_nonmissing")
+    assert likelihood is not None
+    assert row.seconds is not None
+    return Candidate(n_components, likelihood, row.seconds)

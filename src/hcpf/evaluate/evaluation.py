@@ -13,11 +13,10 @@ import numpy as np
 from hcpf._types import FloatArray
 from hcpf.elements import Degenerate, Presence
 from hcpf.errors import InputError
-from hcpf.evaluate.baselines import GlobalElement, PerItemElement, Popularity
+from hcpf.evaluate.baselines import HPF, BinaryHPF, GlobalElement, PerItemElement, Popularity
 from hcpf.evaluate.comparison import ModelScores, fit_and_score
-from hcpf.evaluate.hpf import HPF, BinaryHPF
 from hcpf.evaluate.predictive_checks import ValueCheck, check_values
-from hcpf.evaluate.protocols import explains_missing
+from hcpf.evaluate.scoring import explains_missing
 from hcpf.evaluate.splits import Split
 from hcpf.io import as_path, atomic_path, os_errors
 from hcpf.model.fitted import FittedModel
@@ -127,7 +126,7 @@ def evaluate_model(
     >>> parts = split(simulate(60, 40, density=0.2, random_state=0).interactions, random_state=0)
     >>> found = evaluate_model(HCPF(2, n_fits=1, max_iter=5, random_state=0), parts)
     >>> [row.name for row in found.models]
-    ['This model', 'Popularity', 'Factors, values apart']
+    ['This model', 'Popularity', 'Binary HPF']
     """
 
     def row(name: str, about: str, one: Any, **options: Any) -> ModelScores:
@@ -176,11 +175,11 @@ def _baselines(model: FittedModel, data: Split, seed: int) -> list[tuple[str, st
     shared |= {"random_state": seed}
     k = model.n_components
     separate = "Poisson factorization of which pairs are observed; values alike for all pairs"
-    models.append(("Factors, values apart", separate, BinaryHPF(k, element=element, **shared)))
+    models.append(("Binary HPF", separate, BinaryHPF(k, element=element, **shared)))
     values = np.concatenate([data.train.values, data.test.values], dtype=np.float64)
     if np.all(Degenerate.support.contains(values)) and not isinstance(model.element, Degenerate):
         plain = "Poisson factorization of the counts themselves"
-        models.append(("Plain Poisson (HPF)", plain, HPF(k, **shared)))
+        models.append(("HPF", plain, HPF(k, **shared)))
     return models
 
 

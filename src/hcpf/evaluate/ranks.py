@@ -12,8 +12,7 @@ from hcpf.data.held_out import HeldOutPairs
 from hcpf.data.ids import IdIndex
 from hcpf.data.sampling import locate
 from hcpf.errors import InputError
-from hcpf.evaluate.protocols import Ranker
-from hcpf.evaluate.score import Score, ScoreTable, mean_score
+from hcpf.evaluate.scoring import Ranker, Score, ScoreTable, mean_score
 from hcpf.evaluate.splits import Split
 
 _BLOCK = 1 << 21  # recommended items held at once

@@ -11,9 +11,7 @@ from hcpf._checks import generator, one_of, whole
 from hcpf._types import FloatArray
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.errors import InputError
-from hcpf.evaluate.protocols import Model, explains_missing
-from hcpf.evaluate.score import Score, mean_score
-from hcpf.evaluate.scoring import blocks
+from hcpf.evaluate.scoring import Model, Score, blocks, explains_missing, mean_score
 from hcpf.evaluate.splits import Split
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)

@@ -1,19 +1,140 @@
 """Scores of held-out pairs: log-likelihoods as in the paper, AUC, and errors of the value."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from scipy import stats
 
 from hcpf._types import FloatArray
+from hcpf.core.value_model import ValueModel
 from hcpf.data.held_out import HeldOutPairs
-from hcpf.evaluate.protocols import Model, explains_missing
-from hcpf.evaluate.score import Score, ScoreTable, mean_score
 from hcpf.evaluate.splits import Split
+from hcpf.model.tables import Recommendations, format_with_error
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _BLOCK = 1 << 18  # pairs whose distributions are held at once
 _MIN_MASS = 1e-300
+_THREE_DECIMALS = ("auc", "ndcg", "recall", "precision", "map", "mrr", "hit_rate")
+
+
+class Model(Protocol):
+    """What ``scores`` and ``calibration`` need; users and items are given by id.
+
+    A model that says nothing about missing pairs has a value model whose ``train_on`` is
+    "observed", or such an attribute of its own.
+    """
+
+    def rate(self, users: Any, items: Any) -> FloatArray:
+        r"""Return Poisson rates: a pair is missing with probability :math:`e^{-\Lambda}`."""
+        ...
+
+    def predict_distribution(self, users: Any, items: Any) -> Any:
+        """Return the predictive distributions of the pairs, such as a ``CompoundPoisson``."""
+        ...
+
+
+class Ranker(Protocol):
+    """What ``ranking`` needs: the best items for users, without those trained on."""
+
+    def recommend(self, users: Any, n: int = 10, *, by: str = ...) -> Recommendations:
+        """Return the best ``n`` items for each user, best first."""
+        ...
+
+
+def explains_missing(model: Any) -> bool:
+    """Return whether the model says anything about missing pairs."""
+    value_model = value_model_of(model)
+    train_on = getattr(model, "train_on", "full") if value_model is None else value_model.train_on
+    return train_on != "observed"
+
+
+def value_model_of(model: Any) -> ValueModel | None:
+    """Return the value model of a fitted HCPF or FittedModel; None for other models."""
+    return getattr(model, "value_model_", None) or getattr(model, "value_model", None)
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number with its standard error.
+
+    Examples
+    --------
+    >>> print(Score(0.81234, 0.0021))
+    0.8123 ± 0.0021
+    """
+
+    value: float
+    error: float
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __neg__(self) -> "Score":
+        return Score(-self.value, self.error)
+
+    def __str__(self) -> str:
+        return format_with_error(self.value, self.error)
+
+
+class ScoreTable(Mapping[str, Score | None]):
+    """Base of dataclasses of scores: a mapping by name, None where a score does not apply."""
+
+    def _scores(self) -> dict[str, Score | None]:
+        names = [field.name for field in fields(cast("DataclassInstance", self))]
+        values = {name: getattr(self, name) for name in names}
+        return {k: v for k, v in values.items() if v is None or isinstance(v, Score)}
+
+    def __getitem__(self, name: str) -> Score | None:
+        return self._scores()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scores())
+
+    def __len__(self) -> int:
+        return len(self._scores())
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Return plain numbers: each score, and its standard error as ``NAME_error``."""
+        out: dict[str, float | None] = {}
+        for name, score in self._scores().items():
+            out[name] = None if score is None else score.value
+            out[f"{name}_error"] = None if score is None else score.error
+        return out
+
+    def __repr__(self) -> str:
+        width = max(map(len, self))
+        lines = [f"{name:<{width}}  {score_text(name, score)}" for name, score in self.items()]
+        return "\n".join([type(self).__name__, *(f"  {line}" for line in lines)])
+
+
+def score_text(name: str, score: Score | None) -> str:
+    """Return a score with its standard error in text; AUC and ranking scores have 3 decimals.
+
+    Examples
+    --------
+    >>> score_text("auc", Score(0.90889, 0.00088)), score_text("mae", Score(19.642, 0.561))
+    ('0.909 ± 0.001', '19.64 ± 0.56')
+    """
+    if score is None:
+        return "does not apply"
+    if name not in _THREE_DECIMALS or not score.error > 0:
+        return str(score)
+    return f"{score.value:.3f} ± {score.error:.3f}"
+
+
+def mean_score(x: Any) -> Score:
+    """Return the mean of numbers, with its standard error."""
+    values: FloatArray = np.asarray(x, dtype=np.float64)
+    if values.size == 0:
+        return Score(float("nan"), float("nan"))
+    value = float(values.mean())
+    if values.size == 1 or not np.isfinite(value):
+        return Score(value, float("nan"))
+    return Score(value, float(values.std(ddof=1) / np.sqrt(values.size)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,6 +55,7 @@ def split(
     *,
     test: float = 0.2,
     validation: float = 0.01,
+    times: Any = None,
     random_state: RandomState = None,
 ) -> Split:
     """Hold out shares of the observed entries, each with as many missing pairs.
@@ -65,6 +66,11 @@ def split(
         The observed entries, or a matrix of them.
     test, validation
         Shares of the observed entries (20% and 1% in the paper).
+    times
+        When each entry was made: the latest entries become test pairs, those just before them
+        validation pairs. In the order of ``data.values`` (user by user, each user's by item); or
+        Interactions of the same pairs whose values are the times. By default entries are held out
+        at random.
     random_state
         Seed or generator; the same seed gives the same split.
 
@@ -77,48 +83,10 @@ def split(
     (215, 170, 43, 2)
     """
     data = as_interactions(data)
-    sizes = _sizes("split", data, test, validation)
+    sizes = _sizes(data, test, validation)
     rng = generator(random_state)
-    order = rng.permutation(data.n_observed)
-    parts = order[: sizes[0]], order[sizes[0] : sum(sizes)]
-    return _hold_out(data, parts, (test, validation), rng)
-
-
-def split_by_time(
-    data: Interactions | Any,
-    times: Any,
-    *,
-    test: float = 0.2,
-    validation: float = 0.0,
-    random_state: RandomState = None,
-) -> Split:
-    """Hold out the latest entries: training is on the past, the test on the future.
-
-    Parameters
-    ----------
-    data
-        The observed entries, or a matrix of them.
-    times
-        When each entry was made, in the order of ``data.values`` (user by user, each user's by
-        item); or Interactions of the same pairs whose values are the times.
-    test, validation
-        Shares of the observed entries: the latest ones, and those just before them.
-    random_state
-        Seed or generator, for the missing pairs and the order of entries of the same time.
-
-    Examples
-    --------
-    >>> from hcpf import Interactions
-    >>> who, what, paid, when = ["a", "a", "b"], ["x", "y", "x"], [3.0, 5.0, 4.0], [2, 9, 4]
-    >>> data = Interactions.from_arrays(who, what, paid)
-    >>> parts = split_by_time(data, Interactions.from_arrays(who, what, when), test=0.3)
-    >>> parts.test.values
-    array([5.])
-    """
-    data = as_interactions(data)
-    sizes = _sizes("split_by_time", data, test, validation)
-    rng = generator(random_state)
-    order = _by_time(data, times, rng)[::-1]
+    latest_first = None if times is None else _by_time(data, times, rng)[::-1]
+    order = rng.permutation(data.n_observed) if latest_first is None else latest_first
     parts = order[: sizes[0]], order[sizes[0] : sum(sizes)]
     return _hold_out(data, parts, (test, validation), rng)
 
@@ -137,9 +105,9 @@ def leave_out(
     data
         The observed entries, or a matrix of them.
     n
-        How many entries of each user.
+        Number of entries per user.
     times
-        Hold out the latest ones instead of random ones; in the form ``split_by_time`` takes.
+        Hold out the latest entries instead of random ones, in the form that ``split`` takes.
     random_state
         Seed or generator.
 
@@ -187,21 +155,24 @@ def excluded_split(model: FittedModel) -> Split | None:
     return _split(data, (np.sort(entries[observed]), entries[:0]), (share, 0.0), missing)
 
 
-def _sizes(name: str, data: Interactions, test: float, validation: float) -> tuple[int, int]:
-    """How many entries to hold out."""
+def _sizes(data: Interactions, test: float, validation: float) -> tuple[int, int]:
+    """Return how many entries to hold out."""
     if not (0 < test < 1 and 0 <= validation < 1 and test + validation < 1):
         raise InputError(
-            f"{name}: test={test!r} must be above 0, validation={validation!r} 0 or more, and "
+            f"split: test={test!r} must be above 0, validation={validation!r} 0 or more, and "
             "both together below 1."
         )
     sizes = round(test * data.n_observed), round(validation * data.n_observed)
     if sizes[0] == 0 or sum(sizes) >= data.n_observed:
-        raise InputError(f"{name}: {data.n_observed} observed entries are too few for these.")
+        raise InputError(
+            f"split: {data.n_observed} observed entries are too few to hold out {sizes[0]} for the "
+            f"test and {sizes[1]} for validation. Change test= or validation=."
+        )
     return sizes
 
 
 def _by_time(data: Interactions, times: Any, rng: np.random.Generator) -> Entries:
-    """The entries in order of time, those of the same time at random."""
+    """Return the entries in order of time, those of the same time at random."""
     if isinstance(times, Interactions):
         mine, theirs = data.matrix, times.matrix
         same = mine.shape == theirs.shape and np.array_equal(mine.indptr, theirs.indptr)
@@ -211,7 +182,7 @@ def _by_time(data: Interactions, times: Any, rng: np.random.Generator) -> Entrie
     moments = np.asarray(times)
     if moments.shape != (data.n_observed,) or moments.dtype.kind not in "iufM":
         raise InputError(
-            f"times must be {data.n_observed} numbers or dates, one for each observed entry; got "
+            f"times must be {data.n_observed} numbers or dates, one per observed entry; got "
             f"shape {moments.shape} of {moments.dtype}."
         )
     # NaN and NaT are the only values that differ from themselves.
@@ -222,10 +193,10 @@ def _by_time(data: Interactions, times: Any, rng: np.random.Generator) -> Entrie
 
 
 def _distinct(sizes: Entries, n: int, rng: np.random.Generator) -> Entries:
-    """``n`` distinct whole numbers below each of ``sizes``, uniform."""
+    """Return ``n`` distinct integers below each of ``sizes``, uniformly drawn."""
     taken = np.empty((len(sizes), 0), np.int64)
     for j in range(n):
-        drawn = rng.integers(0, sizes - j)  # a place among those left
+        drawn = rng.integers(0, sizes - j)  # a position among those left
         for k in range(j):
             drawn += drawn >= taken[:, k]  # in ascending order: step over those taken
         taken = np.sort(np.column_stack([taken, drawn]), axis=1)

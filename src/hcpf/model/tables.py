@@ -19,7 +19,7 @@ from hcpf.io import as_path, atomic_path, os_errors
 
 FILE_ENDINGS = (".parquet", ".csv", ".tsv")
 _MAX_SHOWN_ROWS = 20
-_NOT_APPLICABLE = "–"
+NOT_APPLICABLE = "–"
 
 
 class Table:
@@ -229,7 +229,7 @@ def _shared_decimals(values: list[Any]) -> int | None:
 
 def _cell(value: Any, decimals: int | None = None) -> str:
     if value is None or value != value:  # NaN
-        return _NOT_APPLICABLE
+        return NOT_APPLICABLE
     if not isinstance(value, float):
         return str(value)
     return f"{float(f'{value:.4g}'):,{'.10g' if decimals is None else f'.{decimals}f'}}"

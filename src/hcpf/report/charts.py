@@ -1,164 +1,162 @@
-"""The charts of the report."""
+"""The charts of a fitted model, drawn alike in the report and by ``hcpf.plots``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from hcpf._types import FloatArray
-from hcpf.evaluate import Calibration, Evaluation
+from hcpf.core.axis import Axis as ModelAxis
+from hcpf.evaluate import Calibration, ComponentPath
 from hcpf.evaluate.predictive_checks import ActivityCheck, ValueCheck
 from hcpf.model.components import Components
 from hcpf.model.fitted import FittedModel
 from hcpf.model.history import Check
-from hcpf.report.markup import Markup
-from hcpf.report.svg import Axis, Chart, heat_map
-from hcpf.report.wording import percent, short
+from hcpf.report.drawing import Axis, BarList, Chart, Charts, HeatMap
+from hcpf.report.text import percent, tick
 
-STYLES = ("model", "first", "second", "third")  # of the model and its baselines
-_SHOWN = 24  # components in the heat map
+_STYLES = ("model", "first", "second", "third")  # of a model and its baselines
+_IDEAL = "exactly right"
+_SHOWN = 24  # components
+_NAMED = 2  # items that stand for a component
 
 
-def calibration_chart(evaluation: Evaluation) -> Markup | None:
-    """Draw observed shares against predicted probabilities."""
-    known = [(name, c.reliability) for name, c in _calibrations(evaluation) if c.reliability]
-    if not known:
+def calibration(found: Mapping[str, Calibration]) -> Charts:
+    """Draw the calibration of probabilities (if any model has them), intervals and values."""
+    drawn = [_probabilities(found), _coverage(found), _pit(next(iter(found.values())))]
+    return Charts(chart for chart in drawn if chart is not None)
+
+
+def _probabilities(found: Mapping[str, Calibration]) -> Chart | None:
+    """Draw observed shares against predicted probabilities; None if no model predicts any."""
+    curves = [(name, c.reliability) for name, c in found.items() if c.reliability is not None]
+    if not curves:
         return None
-    every = [values[values > 0] for _, c in known for values in (c.predicted, c.observed)]
+    every = [values[values > 0] for _, c in curves for values in (c.predicted, c.observed)]
     axis = Axis.over("predicted probability", *every, log=True, write=percent)
     chart = Chart(
-        "Do probabilities mean what they say?",
+        "Are the probabilities right?",
+        "On the dashed line, pairs are observed as often as predicted; below it, less often.",
         axis,
         Axis("share observed", axis.low, axis.high, True, percent),
-        "Points on the dashed diagonal are pairs predicted with exactly the right probability.",
     )
-    ends = [axis.low, axis.high]
-    chart.guide("exactly right", ends, ends)
-    # From back to front, so that the model of the report is not hidden by the others.
-    for (name, curve), css in reversed(list(zip(known, STYLES, strict=False))):
-        some = curve.observed > 0
-        x, y, error = curve.predicted[some], curve.observed[some], 2.0 * curve.error[some]
+    chart.guide(_IDEAL, [axis.low, axis.high], [axis.low, axis.high])
+    # From back to front, so that the first model is not hidden by the others.
+    for (name, curve), css in reversed(list(zip(curves, _STYLES, strict=False))):
+        seen = curve.observed > 0
+        x, y, error = curve.predicted[seen], curve.observed[seen], 2.0 * curve.error[seen]
         if css == "model":
             chart.errors(x, np.maximum(y - error, axis.low), y + error, css)
         chart.line(name, x, y, css, dots=True)
-    return chart.render()
+    return chart
 
 
-def coverage_chart(evaluation: Evaluation) -> Markup:
+def _coverage(found: Mapping[str, Calibration]) -> Chart:
     """Draw the share of values inside intervals against the level of the intervals."""
-    known = _calibrations(evaluation)
-    levels = list(known[0][1].coverage)
-    covered = [[score.value for score in c.coverage.values()] for _, c in known]
-    low = min(0.4, min(min(shares) for shares in covered))
+    inside = {name: {k: s.value for k, s in c.coverage.items()} for name, c in found.items()}
+    low = min(0.4, *(share for shares in inside.values() for share in shares.values()))
     chart = Chart(
-        "Do intervals hold what they promise?",
-        Axis("interval promised", 0.45, 1.0, write=percent),
+        "Do the intervals hold enough values?",
+        "On the dashed line, intervals hold as many values as they should; below it, too few.",
+        Axis("level of the interval", 0.45, 1.0, write=percent),
         Axis("values inside", max(low - 0.05, 0.0), 1.02, write=percent),
-        "Points above the dashed line: intervals are wider than they need be.",
     )
-    chart.guide("exactly right", [0.45, 1.0], [0.45, 1.0])
-    for (name, _), inside, css in reversed(list(zip(known, covered, STYLES, strict=False))):
-        chart.line(name, levels, inside, css, dots=True)
-    return chart.render()
+    chart.guide(_IDEAL, [0.45, 1.0], [0.45, 1.0])
+    for (name, shares), css in reversed(list(zip(inside.items(), _STYLES, strict=False))):
+        chart.line(name, list(shares), list(shares.values()), css, dots=True)
+    return chart
 
 
-def pit_chart(evaluation: Evaluation) -> Markup:
+def _pit(found: Calibration) -> Chart:
     """Draw where values fall within their predictive distributions."""
-    density = _calibrations(evaluation)[0][1].pit_histogram
-    bins = len(density)
-    heights = density / bins
+    bins = len(found.pit_histogram)
+    shares = found.pit_histogram / bins
     chart = Chart(
-        "Where do the values fall within what was predicted?",
-        Axis("position within the prediction: 0% lowest, 100% highest", 0.0, 1.0, write=percent),
-        Axis.over("share of values", heights, [1.6 / bins], zero=True, write=percent),
-        "Bars of equal height mean that the predicted distribution is right.",
+        "Where do values fall in their predictions?",
+        "Bars of equal height are right; high bars at both ends mean too narrow predictions.",
+        Axis("position in the prediction: 0% lowest, 100% highest", 0.0, 1.0, write=percent),
+        Axis.over("share of values", shares, [1.6 / bins], zero=True, write=percent),
     )
-    chart.bars("held-out values", np.linspace(0.0, 1.0, bins + 1), heights, "model")
-    chart.guide("exactly right", [0.0, 1.0], [1.0 / bins] * 2)
-    return chart.render()
+    chart.bars("held-out values", np.linspace(0.0, 1.0, bins + 1), shares, "model")
+    chart.guide(_IDEAL, [0.0, 1.0], [1.0 / bins] * 2)
+    return chart
 
 
-def _calibrations(evaluation: Evaluation) -> list[tuple[str, Calibration]]:
-    return [(row.name, row.calibration) for row in evaluation.models if row.calibration]
+def values(check: ValueCheck) -> Charts:
+    """Draw histogram, quantiles and tail of the values."""
+    return Charts([_histogram(check), _quantiles(check), _tail(check)])
 
 
-def value_charts(check: ValueCheck) -> list[Markup]:
-    """Draw histogram, Q-Q plot and tail of the values."""
-    return [_histogram(check), _quantiles(check), _tail(check)]
-
-
-def _histogram(check: ValueCheck) -> Markup:
+def _histogram(check: ValueCheck) -> Chart:
     shares, edges, log = check.histogram, check.histogram.at, check.log_scale
     chart = Chart(
-        "Observed values, and what the model would give",
+        "How often does each value occur?",
+        "Bars are the data, the line is the model; they agree where the model fits.",
         Axis("value", float(edges[0]), float(edges[-1]), log and edges[0] > 0),
         Axis.over("share of values", shares.observed, shares.high, zero=True, write=percent),
-        "Bars are the data; the line is the model. They agree where the model fits.",
     )
     chart.bars("observed", edges, shares.observed, "observed")
     chart.band("90% of replicates", check.bin_centers, shares.low, shares.high, "model")
     chart.line("model", check.bin_centers, shares.mean, "model")
-    return chart.render()
+    return chart
 
 
-def _quantiles(check: ValueCheck) -> Markup:
+def _quantiles(check: ValueCheck) -> Chart:
     observed, drawn = check.quantiles, check.model_quantiles
     axis = Axis.over("quantile of the model", drawn, observed, log=check.log_scale)
     chart = Chart(
-        "Quantile against quantile",
+        "Are small and large values right?",
+        "Above the dashed line, values in the data are larger than in the model.",
         axis,
         Axis("quantile of the data", axis.low, axis.high, axis.log),
-        f"{len(observed)} quantiles; above the diagonal the data are larger than the model says.",
     )
-    chart.guide("exactly right", [axis.low, axis.high], [axis.low, axis.high])
-    chart.points("quantile", drawn, observed, "model")
-    return chart.render()
+    chart.guide(_IDEAL, [axis.low, axis.high], [axis.low, axis.high])
+    chart.dots("quantile", drawn, observed, "model")
+    return chart
 
 
-def _tail(check: ValueCheck) -> Markup:
+def _tail(check: ValueCheck) -> Chart:
     tail, floor = check.tail, 0.5 / check.n_values
     chart = Chart(
-        "The largest values",
+        "How rare are the largest values?",
+        "Points are the data; they should stay in the shaded range of the model.",
         Axis.over("value", tail.at, log=check.log_scale),
         Axis("share of values above", floor, 1.0, True, percent),
-        "How fast large values become rare, in the data and in the model.",
     )
     banded, lined, dotted = tail.high > floor, tail.mean > floor, tail.observed > 0
     low = np.maximum(tail.low[banded], floor)
     chart.band("90% of replicates", tail.at[banded], low, tail.high[banded], "model")
     chart.line("model", tail.at[lined], tail.mean[lined], "model")
-    chart.points("observed", tail.at[dotted], tail.observed[dotted], "observed", 2.4)
-    return chart.render()
+    chart.dots("observed", tail.at[dotted], tail.observed[dotted], "observed", 2.4)
+    return chart
 
 
-def convergence_charts(model: FittedModel) -> list[Markup]:
+def convergence(model: FittedModel) -> Charts:
     """Draw the ELBO at every check, and how much it still changed per pass."""
     history, tol = model.history, float(model.settings.get("tol", 0.0))
     passes = [float(check.iteration) for check in history]
+    x = Axis.over("passes over the data", [0.0, *passes], zero=True)
     elbo = [check.elbo for check in history]
-    charts: list[Markup] = []
-    if len(history) >= 1:
-        chart = Chart(
-            "The ELBO, pass by pass",
-            Axis.over("passes over the data", [0.0, *passes], zero=True),
-            Axis.over("ELBO", elbo),
-            "Higher is better; it levels off when the fit has converged.",
-        )
-        chart.line("ELBO", passes, elbo, "model", dots=True)
-        charts.append(chart.render())
+    first = Chart(
+        "ELBO per pass",
+        "The line should rise and then level off.",
+        x,
+        Axis.over("ELBO", elbo),
+    )
+    first.line("ELBO", passes, elbo, "model", dots=True)
     at, change = relative_changes(history)
-    if len(at) >= 1:
-        shown = change[change > 0]
-        chart = Chart(
-            "How much each pass still changed it",
-            Axis.over("passes over the data", [0.0, *passes], zero=True),
-            Axis.over("relative change per pass", shown, [tol or 1e-4], log=True),
-            "The fit stops once this falls below the tolerance.",
-        )
-        if tol > 0:
-            chart.guide(f"tolerance {short(tol)}", [0.0, passes[-1]], [tol] * 2)
-        chart.line("change per pass", at[change > 0], shown, "model", dots=True)
-        charts.append(chart.render())
-    return charts
+    if not len(at):
+        return Charts([first])
+    shown = change[change > 0]
+    second = Chart(
+        "Change of the ELBO per pass",
+        "Training stops when the line falls below the tolerance.",
+        x,
+        Axis.over("relative change per pass", shown, [tol or 1e-4], log=True),
+    )
+    if tol > 0:
+        second.guide(f"tolerance {tick(tol)}", [0.0, passes[-1]], [tol] * 2)
+    second.line("change per pass", at[change > 0], shown, "model", dots=True)
+    return Charts([first, second])
 
 
 def relative_changes(history: Sequence[Check]) -> tuple[FloatArray, FloatArray]:
@@ -169,28 +167,61 @@ def relative_changes(history: Sequence[Check]) -> tuple[FloatArray, FloatArray]:
     return passes[1:], change / np.maximum(np.diff(passes), 1.0)
 
 
-def activity_chart(check: ActivityCheck, rows: str, columns: str) -> Markup:
-    """Draw the share of rows with at least a number of entries."""
+def activity(check: ActivityCheck, axis: ModelAxis) -> Chart:
+    """Draw the share of users (or items) with at least a number of entries."""
+    rows, others = axis.value, axis.other.value
     at, observed, drawn = check.share_with_at_least()
     floor = 0.5 / len(check.observed)
     chart = Chart(
-        f"How many {columns} do {rows} have?",
-        Axis(f"number of {columns}, at least", 0.9, float(at[-1]) * 1.15, True),
+        f"How many {others} do {rows} have?",
+        f"The share of {rows} with at least so many {others}; points are the data.",
+        Axis(f"number of {others}, at least", 0.9, float(at[-1]) * 1.15, True),
         Axis(f"share of {rows}", floor, 1.1, True, percent),
-        f"The share of {rows} that have at least so many {columns}, in the data and in the model.",
     )
     chart.line("model", at[drawn > 0], drawn[drawn > 0], "model")
-    chart.points("observed", at[observed > 0], observed[observed > 0], "observed", 2.4)
-    return chart.render()
+    chart.dots("observed", at[observed > 0], observed[observed > 0], "observed", 2.4)
+    return chart
 
 
-def overlap_chart(summary: Components) -> Markup:
-    """Draw how much components share their items."""
-    size = min(len(summary), _SHOWN)
-    names = [str(j + 1) for j in range(size)]
-    return heat_map(
-        "How much do two components share their items?",
+def component_shares(found: Components, labels: Sequence[str]) -> BarList:
+    """Draw what share of the expected pairs each component explains."""
+    size = min(len(found), _SHOWN)
+    names = [
+        f"{j + 1}: {', '.join(labels[int(i)] for i in found.distinctive(j, _NAMED))}"
+        for j in range(size)
+    ]
+    return BarList(
+        "What does each component explain?",
+        "The longer a bar, the more of the expected pairs are of that component.",
         names,
-        summary.overlap[:size, :size],
-        "Dark cells away from the diagonal are components with much the same items.",
+        found.share[:size].tolist(),
     )
+
+
+def overlap(found: Components) -> HeatMap:
+    """Draw how much components share their items."""
+    size = min(len(found), _SHOWN)
+    return HeatMap(
+        "How much do components overlap?",
+        "The darker a square, the more items the two components share.",
+        [str(j + 1) for j in range(size)],
+        found.overlap[:size, :size],
+    )
+
+
+def component_path(path: ComponentPath) -> Chart:
+    """Draw the held-out log-likelihood against the number of components."""
+    sizes = [float(c.n_components) for c in path.candidates]
+    value = np.array([c.log_likelihood.value for c in path.candidates])
+    error = np.nan_to_num(np.array([c.log_likelihood.error for c in path.candidates]))
+    chart = Chart(
+        "How many components?",
+        "Higher is better; upright lines are one standard error.",
+        Axis.over("number of components", sizes, log=True, ticks_at=tuple(sizes)),
+        Axis.over("held-out log-likelihood", value - error, value + error),
+    )
+    best = f"best by one standard error: {path.best}"
+    chart.guide(best, [path.best, path.best], [chart.y.low, chart.y.high])
+    chart.errors(sizes, value - error, value + error, "model")
+    chart.line("log-likelihood", sizes, value, "model", dots=True)
+    return chart

@@ -1,241 +1,254 @@
-"""The sections of the report: facts in, HTML out."""
+"""The facts of each section of the report; the templates have the words."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hcpf._types import FloatArray
+from hcpf.core.axis import Axis
 from hcpf.elements import Presence
-from hcpf.evaluate import Evaluation, ModelScores
+from hcpf.evaluate import Evaluation, ModelScores, Score
 from hcpf.evaluate.predictive_checks import ActivityCheck, ValueCheck
 from hcpf.model.components import Components
 from hcpf.model.fitted import FittedModel
 from hcpf.model.resolve import training_data
-from hcpf.report import charts, typical
-from hcpf.report.markup import Markup, element, fill, joined, table
-from hcpf.report.wording import counted, listed, percent, short
+from hcpf.model.typical_values import TypicalValues, pooled_axes, typical_values
+from hcpf.report import charts
+from hcpf.report.text import id_text, score_texts
 
-_CARDS, _TOP = 24, 8  # components shown, and items of each
-_CLOSEST = 8  # pairs of them
+_COMPONENTS, _ITEMS = 24, 8  # components shown, and items of each
+_CLOSEST = 8  # pairs of components in the table of overlaps
+
+Facts = dict[str, Any]
 
 
-def headline(model: FittedModel, evaluation: Evaluation | None) -> Markup:
-    """Show the few numbers to remember, and what they mean."""
+def headline(model: FittedModel, evaluation: Evaluation | None) -> Facts:
+    """Return the size of the data, and how the values spread."""
     data = training_data(model)
-    cards = [
-        (f"{data.n_users:,}", "users"),
-        (f"{data.n_items:,}", "items"),
-        (f"{data.n_observed:,}", f"observed pairs, {percent(data.density)} of all"),
-    ]
-    points = [_about_values(model)]
-    if evaluation is not None:
-        more_cards, more_points = _held_out_results(evaluation)
-        cards += more_cards
-        points += more_points
-    shown = [
-        element("div", element("b", number), element("span", label), class_="card")
-        for number, label in cards
-    ]
-    return fill(
-        "headline.html",
-        cards=joined(shown),
-        points=joined(element("li", point) for point in points),
-    )
+    quantiles = None
+    if not isinstance(model.element, Presence):
+        quantiles = np.quantile(data.values, [0.05, 0.5, 0.95]).tolist()
+    return {"data": data, "quantiles": quantiles, "evaluation": evaluation}
 
 
-def _about_values(model: FittedModel) -> str:
-    observed = training_data(model).values
-    if isinstance(model.element, Presence):
-        return "The model is of which pairs are observed; their values play no part."
-    low, middle, high = (float(x) for x in np.quantile(observed, [0.05, 0.5, 0.95]))
-    return (
-        f"A typical (median) value is {short(middle)}; nine in ten lie between {short(low)} and "
-        f"{short(high)}."
-    )
+@dataclass(frozen=True)
+class Column:
+    """One score in the table of models."""
+
+    key: str
+    """Name of the score in ``ModelScores``."""
+    name: str
+    about: str
+    decimals: int | None = None
+    """By default those of two digits of the standard error."""
+    higher_is_better: bool = True
 
 
-def _held_out_results(evaluation: Evaluation) -> tuple[list[tuple[str, str]], list[str]]:
-    """Return cards and sentences about held-out pairs."""
-    ours = evaluation.model
-    other = evaluation.baselines[0] if evaluation.baselines else None
-    cards: list[tuple[str, str]] = []
-    points: list[str] = []
-    area, theirs = ours.score("auc"), other and other.score("auc")
-    if area is not None and math.isfinite(area.value):
-        cards.append((percent(area.value), "of comparisons right: observed before missing"))
-        points.append(
-            "Shown one pair that was observed and one that was not, neither seen before, the "
-            f"model rates the right one higher {percent(area.value)} of the time"
-            + (
-                f"; {other.name.lower()} alone does {percent(theirs.value)}."
-                if other and theirs
-                else "."
-            )
-        )
-    if (ranked := ours.ranking) is not None:
-        rate = percent(ranked.hit_rate.value)
-        cards.append((rate, f"of users find a held-out item among {ranked.k} recommended"))
-        points.append(
-            f"Of the first {ranked.k} items recommended to a user, "
-            f"{short(ranked.k * ranked.precision.value)} are on average among those held out, and "
-            f"{rate} of users find at least one there{_compared_with(other)}"
-        )
-    if ours.calibration is not None:
-        inside = percent(ours.calibration.coverage[0.9].value)
-        cards.append((inside, "of held-out values inside their 90% intervals"))
-        points.append(f"Intervals that should hold 90% of values hold {inside}.")
-    return cards, points
-
-
-def _compared_with(other: ModelScores | None) -> str:
-    if other is None or (ranked := other.ranking) is None:
-        return "."
-    hits = short(ranked.k * ranked.precision.value)
-    return f"; {other.name.lower()} alone: {hits} and {percent(ranked.hit_rate.value)}."
-
-
-def values(model: FittedModel, check: ValueCheck | None) -> Markup:
-    """Show whether the element fits the values."""
-    if check is None:
-        return fill("no_values.html")
-    where = "pairs that were held out" if check.held_out else "pairs that it was fitted to"
-    kind = model.element
-    origin = "a draw" if model.value_model.hurdle else "the sum of one or more elements, each"
-    return fill(
-        "values.html",
-        origin=f"{origin} from a distribution",
-        element=repr(kind),
-        pooling=typical.sentence(model),
-        name=kind.name.replace("_", " "),
-        support=kind.support.description,
-        mean=short(float(np.asarray(kind.mean))),
-        sd=short(float(np.sqrt(np.asarray(kind.variance)))),
-        n=counted(check.n_values, "value"),
-        where=where,
-        points=joined(element("li", point) for point in _middle_and_tail(check)),
-        charts=joined(charts.value_charts(check)),
-    )
-
-
-def _middle_and_tail(check: ValueCheck) -> list[str]:
+def _columns(k: int) -> list[Column]:
     return [
-        f"Half of the values lie below {short(check.median)} in the data, and below "
-        f"{short(check.model_median)} in the model.",
-        f"One in a hundred exceeds {short(check.percentile_99)} in the data, and "
-        f"{short(check.model_percentile_99)} in the model.",
+        Column(
+            "log_likelihood",
+            "Log-likelihood",
+            "how probable the model finds the held-out pairs, observed and missing, in nats per "
+            "1,000 pairs; one more makes them e ≈ 2.7 times as probable",
+        ),
+        Column(
+            "conditional_nonmissing",
+            "Log-likelihood of a value",
+            "the same for the values alone, per observed pair",
+        ),
+        Column(
+            "auc",
+            "AUC",
+            "how often an observed pair has a higher probability than a missing one; 0.5 is chance",
+            decimals=3,
+        ),
+        Column(
+            "ndcg",
+            f"NDCG@{k}",
+            f"how many of a user's held-out items are among the first {k} recommendations, early "
+            "ones counting more; 1 is perfect",
+            decimals=3,
+        ),
+        Column(
+            "hit_rate",
+            f"Hit rate@{k}",
+            f"the share of users with at least one held-out item among the first {k}",
+            decimals=3,
+        ),
+        Column(
+            "mae",
+            "Mean error of the value",
+            "how far the value if observed is from the observed one, on average",
+            higher_is_better=False,
+        ),
     ]
 
 
-def convergence(model: FittedModel) -> Markup:
-    """Show whether the fit has converged."""
-    if not model.history:
-        return fill("no_convergence.html")
-    seconds = short(model.history[-1].seconds)
+def prediction(evaluation: Evaluation, settings: str) -> Facts:
+    """Return the scores of the model and its baselines, and charts of its calibration.
+
+    ``settings`` describes the model of the report, which may not be the one evaluated.
+    """
+    models = evaluation.models
+    k = evaluation.model.ranking.k if evaluation.model.ranking else 0
+    columns = [
+        column for column in _columns(k) if any(row.score(column.key) for row in evaluation.models)
+    ]
+    cells = [_cells([row.score(column.key) for row in models], column) for column in columns]
+    calibrations = {row.name: row.calibration for row in models if row.calibration}
+    return {
+        "evaluation": evaluation,
+        "other_settings": settings if settings != evaluation.settings else None,
+        "columns": columns,
+        "rows": list(zip(models, zip(*cells, strict=True), strict=True)),
+        "charts": charts.calibration(calibrations) if calibrations else (),
+        "verdict": _verdict(evaluation.model, evaluation.baselines),
+    }
+
+
+def _cells(scores: Sequence[Score | None], column: Column) -> list[Facts]:
+    """Return the cells of a column, the best ones marked."""
+    known = [s.value for s in scores if s is not None and math.isfinite(s.value)]
+    best = (max if column.higher_is_better else min)(known, default=math.nan)
+    texts = score_texts(scores, column.decimals)
+    return [
+        {
+            "text": text,
+            "key": score.value if score is not None and math.isfinite(score.value) else None,
+            "is_best": score is not None and score.value == best,
+        }
+        for score, text in zip(scores, texts, strict=True)
+    ]
+
+
+def _verdict(model: ModelScores, baselines: Sequence[ModelScores]) -> Facts | None:
+    """Return the most likely baseline and the gain over it; None where no two can be compared."""
+    key = "log_likelihood" if model.score("log_likelihood") else "conditional_nonmissing"
+    own, others = model.score(key), [(row.name, row.score(key)) for row in baselines]
+    known = [(score.value, name) for name, score in others if score is not None]
+    if own is None or not known or not math.isfinite(own.value):
+        return None
+    value, name = max(known)
+    unit = "1,000 pairs" if key == "log_likelihood" else "observed pair"
+    return {"name": name, "gain": own.value - value, "unit": unit}
+
+
+def values(model: FittedModel, check: ValueCheck | None) -> Facts:
+    """Return the element, and values of the data compared with values drawn from the model."""
+    return {
+        "model": model,
+        "check": check,
+        "axes": [axis.word for axis in pooled_axes(model)],
+        "mean": float(np.asarray(model.element.mean)),
+        "sd": float(np.sqrt(np.asarray(model.element.variance))),
+        "charts": charts.values(check) if check else (),
+    }
+
+
+def typical(model: FittedModel, labels: list[str], seed: int) -> Facts | None:
+    """Return typical values of users and items; None where all pairs share one mean."""
+    axes = pooled_axes(model)
+    rng = np.random.default_rng(seed)
+    tables = [_typical_table(model, typical_values(model, axis), labels, rng) for axis in axes]
+    return {"axes": [axis.word for axis in axes], "tables": tables} if axes else None
+
+
+def _typical_table(
+    model: FittedModel, found: TypicalValues, labels: list[str], rng: np.random.Generator
+) -> Facts:
+    rows = found.sample_rows(rng)
+    names = labels if found.axis is Axis.ITEMS else [id_text(user) for user in model.users]
+    bounds = zip(*(bound.tolist() for bound in found.intervals(rows, rng)), strict=True)
+    return {
+        "word": found.axis.word,
+        "n_rows": len(found.value),
+        "levels": found.levels.tolist(),
+        "new": found.new.tolist(),
+        "rows": [
+            {
+                "name": names[row],
+                "value": float(found.value[row]),
+                "low": low,
+                "high": high,
+                "entries": int(found.entries[row]),
+                "average": float(found.average[row]),
+            }
+            for row, (low, high) in zip(rows, bounds, strict=True)
+        ],
+    }
+
+
+def convergence(model: FittedModel) -> Facts:
+    """Return how long training took, and why it stopped."""
+    reason = "converged"
     if model.interrupted:
-        ended = "Training was interrupted; more passes may improve the model."
+        reason = "interrupted"
     elif model.n_iter >= model.settings.get("max_iter", math.inf):
-        ended = "Training stopped at max_iter passes; more passes may improve the model."
-    else:
-        ended = "Training converged."
-    n_fits = len(model.posteriors)
-    if n_fits > 1:
-        ended += f" These are the numbers of the first of {n_fits} fits."
-    return fill(
-        "convergence.html",
-        passes=counted(model.n_iter, "pass", "passes"),
-        seconds=seconds,
-        ended=ended,
-        charts=joined(charts.convergence_charts(model)),
-    )
+        reason = "max_iter"
+    return {
+        "model": model,
+        "reason": reason,
+        "charts": charts.convergence(model) if model.history else (),
+    }
 
 
-def activity(users: ActivityCheck, items: ActivityCheck) -> Markup:
-    """Show how activity and popularity spread, in the data and in the model."""
-    points = [
-        _top_tenth(users.observed, users.drawn, "most active tenth of users"),
-        _top_tenth(items.observed, items.drawn, "most popular tenth of items"),
-    ]
-    drawn = [
-        charts.activity_chart(users, "users", "items"),
-        charts.activity_chart(items, "items", "users"),
-    ]
-    return fill(
-        "activity.html",
-        points=joined(element("li", point) for point in points),
-        charts=joined(drawn),
-    )
+def activity(checks: dict[Axis, ActivityCheck]) -> Facts:
+    """Return how activity and popularity spread, in the data and in the model."""
+    return {
+        "rows": [
+            {
+                "axis": axis,
+                "observed": _top_tenth(check.observed),
+                "drawn": _top_tenth(check.drawn),
+                "without": float(np.mean(check.observed == 0)),
+                "drawn_without": float(np.mean(check.drawn == 0)),
+            }
+            for axis, check in checks.items()
+        ],
+        "charts": [charts.activity(check, axis) for axis, check in checks.items()],
+    }
 
 
-def _top_tenth(observed: FloatArray, drawn: FloatArray, who: str) -> str:
-    def share(counts: FloatArray) -> float:
-        top = np.sort(counts)[::-1][: max(1, round(0.1 * len(counts)))]
-        return float(top.sum() / max(counts.sum(), 1.0))
-
-    none = percent(float(np.mean(observed == 0))), percent(float(np.mean(drawn == 0)))
-    return (
-        f"The {who} have {percent(share(observed))} of all pairs in the data, and "
-        f"{percent(share(drawn))} in the model. Without any: {none[0]} in the data, {none[1]} in "
-        "the model."
-    )
+def _top_tenth(counts: FloatArray) -> float:
+    """Return the share of all entries that the top tenth of rows has."""
+    top = np.sort(counts)[::-1][: max(1, round(0.1 * len(counts)))]
+    return float(top.sum() / max(counts.sum(), 1.0))
 
 
-def components(model: FittedModel, found: Components, labels: list[str]) -> Markup:
-    """Show what the components stand for."""
-    shown = min(len(found), _CARDS)
-    averaged = len(model.posteriors) > 1
-    notes: list[str] = []
-    if averaged:
-        notes.append(
-            f"Predictions average {len(model.posteriors)} fits, whose components differ; these "
-            "are the components of the first."
-        )
-    if shown < len(found):
-        notes.append(f"The {shown} largest of {len(found)} components are shown.")
-    return fill(
-        "components.html",
-        count=counted(len(found), "component"),
-        largest=listed([percent(share) for share in found.share[:3]]),
-        notes=" ".join(notes),
-        cards=joined(_component(found, j, labels) for j in range(shown)),
-        overlap=charts.overlap_chart(found),
-        closest=_closest(found),
-    )
+def components(model: FittedModel, found: Components, labels: list[str]) -> Facts:
+    """Return the items of each component, and which components overlap."""
+    shown = min(len(found), _COMPONENTS)
+    first, second = np.triu_indices(shown, 1)
+    overlap = found.overlap[first, second]
+    closest = np.argsort(-overlap, kind="stable")[:_CLOSEST]
+    return {
+        "n_fits": len(model.posteriors),
+        "n_components": len(found),
+        "largest": found.share[:3].tolist(),
+        "cards": [_component(found, j, labels) for j in range(shown)],
+        "overlap": charts.overlap(found),
+        "closest": [(first[j] + 1, second[j] + 1, float(overlap[j])) for j in closest],
+    }
 
 
-def _closest(found: Components) -> Markup:
-    """Show the pairs of components that share most."""
-    size = min(len(found), _CARDS)
-    first, second = np.triu_indices(size, 1)
-    if not len(first):
-        return Markup()
-    value = found.overlap[first, second]
-    order = np.argsort(-value, kind="stable")[:_CLOSEST]
-    pairs = [(f"{first[j] + 1} and {second[j] + 1}", percent(float(value[j]))) for j in order]
-    return table("Components that overlap most", ["Components that overlap most", "Overlap"], pairs)
+def _component(found: Components, j: int, labels: list[str]) -> Facts:
+    def items(positions: Any) -> list[Facts]:
+        return [
+            {
+                "name": labels[i],
+                "share": float(found.item_share[j, i]),
+                "lift": float(found.lift[j, i]),
+            }
+            for i in positions
+        ]
 
-
-def _component(found: Components, j: int, labels: list[str]) -> Markup:
-    lists = [
-        _ranked(found, j, found.distinctive(j, _TOP), labels, "distinctive"),
-        _ranked(found, j, found.largest(j, _TOP), labels, "largest"),
-    ]
-    bar = element("i", style=f"width:{100 * found.share[j] / found.share[0]:.1f}%")
-    return element(
-        "article",
-        element("h3", f"Component {j + 1}"),
-        element("p", f"explains {percent(float(found.share[j]))} of all expected pairs"),
-        element("div", bar, class_="meter", aria_hidden="true"),
-        *lists,
-        class_="component",
-    )
-
-
-def _ranked(found: Components, j: int, items: Any, labels: list[str], css: str) -> Markup:
-    entries: list[Markup] = []
-    for i in items:
-        share, lift = percent(float(found.item_share[j, i])), short(float(found.lift[j, i]))
-        tip = f"{share} of this component; {lift} times its share of everything"
-        amount = element("span", f"×{lift}" if css == "distinctive" else share, class_="amount")
-        entries.append(element("li", element("span", labels[i]), amount, data_tip=tip))
-    return element("ol", *entries, class_=css)
+    return {
+        "share": float(found.share[j]),
+        "width": float(found.share[j] / found.share[0]),
+        "distinctive": items(found.distinctive(j, _ITEMS)),
+        "largest": items(found.largest(j, _ITEMS)),
+    }

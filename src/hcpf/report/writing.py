@@ -1,13 +1,16 @@
-"""Writing a report: gather the facts, lay them out, and write one file."""
+"""Writing of a report: gather the facts, fill in the templates, and write one file."""
 
 import base64
 import hashlib
 import os
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import numpy as np
 
 from hcpf._checks import flag, whole
@@ -18,16 +21,17 @@ from hcpf.errors import InputError
 from hcpf.evaluate import Evaluation, evaluate_model, excluded_split
 from hcpf.evaluate.evaluation import settings_text
 from hcpf.evaluate.predictive_checks import check_activity, check_values
-from hcpf.evaluate.protocols import explains_missing
+from hcpf.evaluate.scoring import explains_missing
 from hcpf.io import as_path, atomic_path, os_errors
 from hcpf.model.components import summarize_components
 from hcpf.model.fitted import FittedModel
-from hcpf.model.profiles import example_users, sample_users, user_profiles
+from hcpf.model.profiles import LEVEL, Profile, example_users, sample_users, user_profiles
 from hcpf.model.resolve import fitted_model, training_data
-from hcpf.report import portraits, scoreboard, sections, typical
-from hcpf.report.markup import Markup, embedded_json, fill, joined, source
+from hcpf.report import sections
+from hcpf.report.drawing import DARK, LIGHT, style_sheet
+from hcpf.report.text import NOTHING, counted, id_text, listed, percent, short
 
-_EXPLAINED = 3  # recommendations of each user in the table, if the model is a single fit
+_EXPLAINED = 3  # recommendations of a user that come with reasons, if the model is a single fit
 
 
 def write_report(
@@ -56,7 +60,7 @@ def write_report(
     names : dict or path, optional
         Readable names of items by their ids; or a CSV or Parquet file with columns id and name.
     users : ids, optional
-        Example users to show; by default a few from active to occasional ones.
+        Example users to show; by default four, from active to occasional ones.
     seed : int
         Seed of all draws.
     overwrite : bool
@@ -107,43 +111,128 @@ def _evaluation(model: FittedModel, given: Any) -> Evaluation | None:
 def _page(
     model: FittedModel, evaluation: Evaluation | None, names: Any, users: Any, seed: int
 ) -> str:
-    known = item_labels(model.items, read_names(names, model.items))
+    labels = item_labels(model.items, read_names(names, model.items))
     shown = example_users(model, users)
     rng = np.random.default_rng(seed)
     # Finding reasons takes most of the time, once per fit.
     explained = max(1, _EXPLAINED // len(model.posteriors))
-    everyone = user_profiles(model, sample_users(model, shown, rng), explained)
-    settings = settings_text(model)
-    parts = [
-        sections.headline(model, evaluation),
-        scoreboard.prediction(evaluation, settings),
-        sections.values(model, evaluation.values if evaluation else check_values(model, None, rng)),
-        typical.section(model, known, np.random.default_rng(seed)),
-        sections.convergence(model),
-        _activity(model, rng),
-        sections.components(model, summarize_components(model), known),
-        portraits.examples(model, user_profiles(model, shown), known),
-        portraits.lookup(model, everyone, known),
-    ]
-    script = source("script.js")
+    lookup = user_profiles(model, sample_users(model, shown, rng), explained)
+    check = evaluation.values if evaluation else check_values(model, None, rng)
+    has_missing = explains_missing(model)
+    checks = {axis: check_activity(model, axis, rng) for axis in Axis} if has_missing else {}
+    people = [_person(model, one, labels) for one in lookup]
+    settings, script = settings_text(model), _source("script.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return fill(
-        "page.html",
-        # Only this script may run, and nothing may be fetched, whatever the data hold.
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
-        f"script-src 'sha256-{digest}'",
-        style=Markup(source("style.css")),
-        script=Markup(script),
-        typical=typical.link(model),
-        sections=joined(parts),
-        people=embedded_json(portraits.lookup_data(model, everyone, known)),
-        settings=settings,
-        version=__version__,
-        date=f"{datetime.now(UTC):%d %B %Y}",
+    return (
+        _templates()
+        .get_template("report.html")
+        .render(
+            # Only this script may run, and nothing may be fetched, whatever the data hold.
+            policy="default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+            f"script-src 'sha256-{digest}'",
+            light=LIGHT,
+            dark=DARK,
+            style=style_sheet() + _source("style.css"),
+            script=script,
+            settings=settings,
+            version=__version__,
+            date=f"{datetime.now(UTC):%d %B %Y}",
+            headline=sections.headline(model, evaluation),
+            prediction=evaluation and sections.prediction(evaluation, settings),
+            values=sections.values(model, check),
+            typical=sections.typical(model, labels, seed),
+            convergence=sections.convergence(model),
+            activity=sections.activity(checks),
+            components=sections.components(model, summarize_components(model), labels),
+            level=LEVEL,
+            has_missing=has_missing,
+            n_fits=len(model.posteriors),
+            n_users=len(model.users),
+            examples=[_person(model, one, labels) for one in user_profiles(model, shown)],
+            people=people,
+            people_json=_compact(people),
+        )
     )
 
 
-def _activity(model: FittedModel, rng: np.random.Generator) -> Markup:
-    if not explains_missing(model):
-        return fill("no_activity.html")
-    return sections.activity(*(check_activity(model, axis, rng) for axis in Axis))
+def _person(model: FittedModel, profile: Profile, labels: list[str]) -> sections.Facts:
+    """Return a user as text: for an example, the table of users and the script."""
+    known = explains_missing(model)
+    first = profile.recommendations[0] if profile.recommendations else None
+    return {
+        "id": id_text(model.users[profile.row]),
+        "n_items": profile.n_items,
+        "total": short(profile.total),
+        "total_key": profile.total,
+        "mean": profile.total / profile.n_items if profile.n_items else None,
+        "first_probability": first.probability if first and known else None,
+        "entries": [[labels[item], short(value)] for item, value in profile.entries],
+        "recommendations": [
+            {
+                "item": labels[one.item],
+                "probability": percent(one.probability) if known else NOTHING,
+                "value": short(one.value),
+                "range": f"{short(one.low)} – {short(one.high)}",
+                "reasons": [[labels[item], percent(share)] for item, share in one.reasons],
+            }
+            for one in profile.recommendations
+        ],
+    }
+
+
+def _compact(people: list[sections.Facts]) -> sections.Facts:
+    """Return users for the script: every item once, and its index where it occurs."""
+    indices: dict[str, int] = {}
+
+    def index(item: str) -> int:
+        return indices.setdefault(item, len(indices))
+
+    users = [
+        [
+            one["id"],
+            one["n_items"],
+            one["total"],
+            [[index(item), value] for item, value in one["entries"]],
+            [
+                [
+                    index(r["item"]), r["probability"], r["value"], r["range"],
+                    [[index(item), share] for item, share in r["reasons"]],
+                ]
+                for r in one["recommendations"]
+            ],
+        ]
+        for one in people
+    ]  # fmt: skip
+    return {"items": list(indices), "users": users}
+
+
+@cache
+def _source(name: str) -> str:
+    """Return a file of the templates' folder as it is."""
+    folder = resources.files("hcpf.report").joinpath("templates")
+    return folder.joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    """Return the templates; whatever is not markup already is escaped."""
+    found = jinja2.Environment(
+        loader=jinja2.PackageLoader("hcpf.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Any] = {
+        "counted": counted,
+        "integer": "{:,}".format,
+        "listed": listed,
+        "percent": percent,
+        "short": short,
+        "sort_key": "{:.6g}".format,
+    }
+    found.filters.update(filters)
+    found.policies["json.dumps_kwargs"] = {
+        "ensure_ascii": False, "separators": (",", ":"), "allow_nan": False,
+    }  # fmt: skip
+    return found

@@ -10,6 +10,11 @@
     return node;
   };
 
+  // The browser's own tooltips need no script; these come at once, and on touch.
+  for (const title of document.querySelectorAll("svg title")) {
+    title.parentElement.dataset.tip = title.textContent;
+    title.remove();
+  }
   const tip = byId("tip");
   const hideTip = () => { tip.hidden = true; };
   const showTip = (event) => {
@@ -120,11 +125,11 @@
   const show = (place, behavior = "auto") => {
     const [id, count, total, history, advice] = people.users[place];
     portrait.replaceChildren(
-      make("header", {}, make("h3", {}, `User ${id}`), make("p", {}, `${count.toLocaleString("en")} ${count === 1 ? "item" : "items"}, ${total} in all`)),
+      make("header", {}, make("h3", {}, `User ${id}`), make("p", {}, `${count.toLocaleString("en")} ${count === 1 ? "item" : "items"}, ${total} in total`)),
       make("div", {}, make("h4", {}, "Has (largest values)"),
         tableOf(["Item", "Value"], history.map(([item, value]) => [people.items[item], value]))),
       make("div", {}, make("h4", {}, "Is recommended"),
-        tableOf(people.columns, advice.map(([item, chance, value, range, why]) =>
+        tableOf(JSON.parse(portrait.dataset.columns), advice.map(([item, chance, value, range, why]) =>
           [both(people.items[item], because(why)), chance, both(value, range)]))),
     );
     portrait.hidden = false;

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from hcpf.report.svg import WIDTH, Axis, Chart, heat_map
+from hcpf.report.drawing import WIDTH, Axis, BarList, Chart, HeatMap
 
 
 @pytest.mark.parametrize("log", [False, True])
@@ -31,9 +31,10 @@ def test_an_axis_of_anything(values, log):
 
 
 def test_marks_are_where_their_numbers_are():
-    chart = Chart("t", Axis("x", 0.0, 10.0), Axis("y", 1.0, 1000.0, log=True), "s")
-    chart.points("p", [0.0, 5.0, 10.0], [1.0, 10.0, 1000.0], "model")
-    text = chart.render()
+    chart = Chart("t", "s", Axis("x", 0.0, 10.0), Axis("y", 1.0, 1000.0, log=True))
+    chart.dots("p", [0.0, 5.0, 10.0], [1.0, 10.0, 1000.0], "model")
+    text = str(chart.svg())
+    text = text[text.index("<g") :]  # without the legend
     xs = [float(x) for x in re.findall(r'cx="([\d.]+)"', text)]
     ys = [float(y) for y in re.findall(r'cy="([\d.]+)"', text)]
     assert xs[1] - xs[0] == pytest.approx(xs[2] - xs[1], abs=0.2)
@@ -43,7 +44,9 @@ def test_marks_are_where_their_numbers_are():
 
 
 def test_text_in_charts_is_escaped():
-    chart = Chart("<b>", Axis("<i>", 0.0, 1.0), Axis("&", 0.0, 1.0), '"')
+    chart = Chart("<b>", '"', Axis("<i>", 0.0, 1.0), Axis("&", 0.0, 1.0))
     chart.line("<script>", [0.0, 1.0], [0.0, 1.0], "model")
-    text = chart.render() + heat_map("<b>", ["<i>"], np.ones((1, 1)), "<u>")
+    heat_map = HeatMap("<b>", "<u>", ["<i>", "<u>"], np.ones((2, 2)))
+    drawings = [chart, heat_map, BarList("<b>", "<u>", ["<i>"], [0.5])]
+    text = "".join(drawing.to_svg() + drawing.svg() for drawing in drawings)
     assert re.search(r"<(b|i|u|script)>", text) is None

@@ -1,0 +1,123 @@
+"""Numbers, ids and lists of words as text."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from hcpf.data.canonical import plain
+from hcpf.evaluate.scoring import Score
+
+NOTHING = "–"
+"""What stands where a number does not apply."""
+
+
+def short(value: float) -> str:
+    """Return a number with three digits or all of its integer digits, without exponents if legible.
+
+    Examples
+    --------
+    >>> [short(x) for x in (1234567.0, 27.5519, 23.999, 0.01234, 3.0, 1.2e-7)]
+    ['1,234,567', '27.6', '24.0', '0.0123', '3', '1.2e-07']
+    """
+    if not math.isfinite(value):
+        return NOTHING if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    size = abs(value)
+    if size >= 1e10 or 0 < size < 1e-4:
+        text = f"{value:.3g}"
+    elif size >= 100 or value == round(value):
+        text = f"{value:,.0f}"
+    else:
+        decimals = 2 - math.floor(math.log10(size))
+        text = f"{value:,.{max(decimals, 1)}f}"
+    return f"−{text[1:]}" if value < 0 else text
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, with enough digits to distinguish small ones.
+
+    Examples
+    --------
+    >>> [percent(x) for x in (0.5, 0.0123, 0.000123, 0.99999, 1.0)]
+    ['50.0%', '1.2%', '0.012%', '>99.9%', '100%']
+    """
+    if not math.isfinite(share):
+        return NOTHING
+    value = 100.0 * share
+    if 99.95 <= value < 100:
+        return ">99.9%"
+    if value in (0.0, 100.0) or abs(value) >= 99.95:
+        return f"{value:.0f}%"
+    if abs(value) >= 9.95:
+        return f"{value:.1f}%"
+    return f"{value:#.2g}%" if abs(value) >= 1e-3 else f"{value:.1e}%"
+
+
+def tick(value: float) -> str:
+    """Return the label of a tick, which is a round number.
+
+    Examples
+    --------
+    >>> tick(0.25), tick(1500.0)
+    ('0.25', '1,500')
+    """
+    return _without_zeros(short(value))
+
+
+def tick_percent(share: float) -> str:
+    """Return the label of a tick at a round share.
+
+    Examples
+    --------
+    >>> tick_percent(0.2), tick_percent(0.001)
+    ('20%', '0.1%')
+    """
+    return _without_zeros(percent(share)[:-1]) + "%"
+
+
+def _without_zeros(text: str) -> str:
+    """Return a number without zeros at the end of its decimals."""
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+def score_texts(scores: Sequence[Score | None], decimals: int | None = None) -> list[str]:
+    """Return scores with their standard errors, all with the same decimals.
+
+    By default there are so many decimals that the largest standard error has two digits.
+
+    Examples
+    --------
+    >>> score_texts([Score(-3.6878, 0.0088), Score(-4.368, 0.014), None])
+    ['−3.688 ± 0.009', '−4.368 ± 0.014', '–']
+    """
+    errors = [s.error for s in scores if s is not None and 0 < s.error < math.inf]
+    if decimals is None:
+        decimals = max(0, 1 - math.floor(math.log10(max(errors)))) if errors else 3
+    return [_score_text(score, decimals) for score in scores]
+
+
+def _score_text(score: Score | None, decimals: int) -> str:
+    if score is None or not math.isfinite(score.value):
+        return NOTHING
+    error = f" ± {score.error:,.{decimals}f}" if score.error > 0 else ""
+    return f"{score.value:,.{decimals}f}".replace("-", "−") + error
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "pass", "passes"), counted(1200, "item")
+    ('1 pass', '1,200 items')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as in a sentence: a, b and c."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def id_text(value: Any) -> str:
+    """Return an id as text."""
+    return str(plain(value))
