@@ -35,7 +35,7 @@ def draw_factors(
         total = factors.sum()
     if not np.isfinite(total):
         raise ParameterError(
-            f"simulate: with {axis}_activity_shape={shape:g} the factors overflow float64. Give a "
+            f"simulate: with {axis}_activity_shape={shape:g} the factors overflow float64. Use a "
             "larger shape; 1 and above are safe."
         )
     return activity, factors
@@ -55,12 +55,12 @@ def pair_rates(s: FloatArray, v: FloatArray, users: IntArray, items: IntArray) -
 
 
 def solve_scale(s: FloatArray, v: FloatArray, density: float, rng: np.random.Generator) -> float:
-    """Find c such that the share of pairs with an event at the rates c * Lambda is ``density``.
+    """Return the c for which a share ``density`` of the pairs is observed at rates c * Lambda.
 
-    The share, the mean of 1 - exp(-c Lambda) over all pairs, is estimated from a sample of them,
-    unless they are few. A third of it is drawn in proportion to Lambda, which settles sparse
-    matrices; a third uniformly, which settles dense ones; and a third in proportion to the roots
-    of the activities, for heavy tails, where neither of the others meets the pairs that count.
+    The share, the mean of 1 - exp(-c Lambda) over all pairs, is estimated from a sample unless
+    there are few pairs. A third of the sample is drawn in proportion to Lambda, which is efficient
+    for sparse matrices; a third uniformly, for dense ones; and a third in proportion to the square
+    roots of the rows' total rates, for heavy tails, where the other two miss the relevant pairs.
     """
     rates, weights = _sample_of_rates(s, v, rng)
 
@@ -77,8 +77,8 @@ def solve_scale(s: FloatArray, v: FloatArray, density: float, rng: np.random.Gen
             root: Any = optimize.brentq(excess, low, high, xtol=1e-9)
             return float(np.exp(root))
     raise ParameterError(
-        f"simulate: a density of {density:g} cannot be reached: the rates of the pairs differ too "
-        "much. Give larger shapes, or a lower density."
+        f"simulate: a density of {density:g} cannot be reached because the rates of the pairs "
+        "differ too much. Use larger shapes or a lower density."
     )
 
 
@@ -129,7 +129,7 @@ def draw_entries(
     keep_counts: bool,
     advance: Callable[[int], object],
 ) -> tuple[Interactions, IntArray | None]:
-    """Draw counts and values block of users by block, in the order of the rows of a CSR matrix.
+    """Draw counts and values in blocks of users, in the order of the rows of a CSR matrix.
 
     ``advance`` is called with the number of users of each block that is done.
     """
@@ -166,7 +166,7 @@ def _blocks(expected: FloatArray) -> Iterator[tuple[int, int, float]]:
     largest = expected.max()
     if not largest < np.inf:
         raise ParameterError(_too_large(largest))
-    # Clipped, because the sums after one enormous term would lose the small ones.
+    # Clipped, since sums after one enormous term would lose the small ones.
     ends = np.cumsum(np.minimum(expected, 2.0 * _BLOCK_EVENTS))
     start = 0
     while start < len(expected):
@@ -199,7 +199,7 @@ def _draw_events(
 def _draw_pairs(
     block: FloatArray, v: FloatArray, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
-    """Draw every pair of a block: the cheaper way where events outnumber the pairs."""
+    """Draw every pair of a block, which is faster if events outnumber the pairs."""
     rates = (block @ v.T).ravel()
     largest = rates.max()
     if not largest <= _MAX_RATE:
@@ -211,8 +211,8 @@ def _draw_pairs(
 
 def _too_large(rate: float) -> str:
     return (
-        f"simulate: the factors give rates of {rate:.3g}, too large to count. Give larger "
-        "activity shapes or means, or a lower density."
+        f"simulate: the factors give rates of {rate:.3g}, which are too large for exact counts. "
+        "Use larger activity shapes or means, or a lower density."
     )
 
 

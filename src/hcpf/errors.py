@@ -22,7 +22,7 @@ class EstimationError(InputError):
 
 
 class IncompleteElementError(HcpfError, AttributeError):
-    """A parameter was left out and has not been estimated yet."""
+    """A parameter is neither set nor estimated."""
 
 
 class MissingDependencyError(HcpfError, ImportError):

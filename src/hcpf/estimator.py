@@ -114,8 +114,8 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
     >>> model = HCPF(n_components=10, element="gamma", n_fits=1, max_iter=20, random_state=0)
     >>> for best in model.fit(datasets.retail()).recommend(12347, n=2):
     ...     print(best.user, best.item)
-    12347 22423
-    12347 85099B
+    12347 47566
+    12347 23245
     """
 
     model_: FittedModel

@@ -31,7 +31,7 @@ RandomState = int | Sequence[int] | np.random.SeedSequence | np.random.Generator
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation:
-    r"""Simulated data together with everything they were drawn from.
+    r"""Simulated data with the factors, activities, element and priors behind them.
 
     Attributes
     ----------
@@ -44,10 +44,10 @@ class Simulation:
     element : Element
         The element distribution of the values.
     priors : dict
-        The six prior parameters, by the names ``simulate`` takes them under; the activity means
-        are those that give the density asked for.
+        The six prior parameters, by the argument names of ``simulate``; the activity means are
+        those that give the requested density.
     counts : ndarray or None
-        :math:`n_{ui}` for each stored entry in the order of ``interactions.values``, if asked for.
+        :math:`n_{ui}` per stored entry in the order of ``interactions.values``, if requested.
     """
 
     interactions: Interactions
@@ -114,7 +114,7 @@ def simulate(
     n_users, n_items : int, optional
         The size; by default that of ``like``, or 1,000.
     n_components : int
-        The number of factors K.
+        The number of components K.
     element : Element, optional
         The distribution of one element, complete and with single numbers as parameters; by
         default that of ``like``, or Gamma(2, 1).
@@ -123,8 +123,8 @@ def simulate(
     density : float, "auto" or None
         The expected share of observed pairs, strictly between 0 and 1; "auto" is that of
         ``like``, or 0.01. Both activity means are divided by the same factor, found for the
-        factors drawn: exactly up to a million pairs, and beyond that to within about 0.3%, or 2%
-        with the heavy tails of activity shapes below 1. None leaves the priors as they are given.
+        factors drawn: exactly up to a million pairs, and above that to within about 0.3%, or 2%
+        with the heavy tails of activity shapes below 1. None keeps the priors as given.
     like : str, optional
         One of the paper's twelve data sets, such as "netflix": sizes, density and element that
         are not given are taken from it.
@@ -140,7 +140,7 @@ def simulate(
     random_state : int, Generator, SeedSequence or None
         The same seed gives the same data.
     progress : bool, optional
-        Whether to show a bar on standard error; by default only for long draws at a terminal.
+        Whether to show a progress bar; by default only for long draws in a terminal.
 
     Returns
     -------
@@ -210,7 +210,9 @@ def _make_plan(
         rows, columns = (max(1, round(size * factor)) for size in (model.rows, model.cols))
         plan = _Plan(rows, columns, model.density, model.element)
     elif factor != 1.0:
-        raise InputError("scale changes the size of a data set named by like; give like as well.")
+        raise InputError(
+            f"scale={factor:g} requires like=, whose size it changes. Pass like= or remove scale=."
+        )
     rows = plan.n_users if n_users is None else whole("n_users", n_users)
     columns = plan.n_items if n_items is None else whole("n_items", n_items)
     check_n_pairs(rows, columns)
@@ -233,19 +235,21 @@ def _check_number(name: str, value: Any, domain: Domain) -> float:
 def _check_element(element: Any) -> Element:
     if not isinstance(element, Element):
         raise InputError(
-            f"simulate: element must be an element such as Gamma(shape=2, rate=1), got {element!r}."
+            f"simulate: element must be an Element such as Gamma(shape=2, rate=1), got {element!r}."
         )
     if not element.is_complete:
         raise IncompleteElementError(
-            f"simulate cannot draw from {element!r}: give every parameter a number."
+            f"simulate: {element!r} has parameters that are not set. Pass all of them."
         )
     if any(np.ndim(value) for value in element.parameters.values()):
-        raise ParameterError(f"simulate takes single numbers as parameters, got {element!r}.")
+        raise ParameterError(
+            f"simulate: the parameters of element must be single numbers, got {element!r}."
+        )
     return element
 
 
 def _check_index(name: str, index: ArrayLike, size: int) -> IntArray:
     array = np.asarray(index)
     if array.dtype.kind not in "iu" or np.any((array < 0) | (array >= size)):
-        raise InputError(f"rate: {name} must be integers from 0 to {size - 1}.")
+        raise InputError(f"rate: {name} must be integers from 0 to {size - 1}, got {index!r}.")
     return array

@@ -58,7 +58,7 @@ def test_recommend_all_to_a_file(run_json, fails, model, tmp_path, ending):
 def test_recommend_refuses(fails, model, tmp_path):
     assert "Pass one or more users" in fails("recommend", model, code=2)
     assert "--all requires a file" in fails("recommend", model, "--all", code=2)
-    assert "'nobody' was not among" in fails("recommend", model, "nobody")
+    assert "unknown id 'nobody'" in fails("recommend", model, "nobody")
     assert ".parquet, .csv, .tsv" in fails("recommend", model, "c1", "-o", tmp_path / "a.doc")
     assert "hcpf fit DATA" in fails("recommend", tmp_path / "nothing", "c1")
     assert "no manifest.json" in fails("recommend", tmp_path, "c1")
@@ -95,7 +95,7 @@ def test_predict_refuses(fails, model):
     for options in ([], ["--user", "c1"], ["--user", "c1", "--item", "p1", "--pairs", "x.csv"]):
         assert "--pairs FILE, or --all" in fails("predict", model, *options, code=2)
     assert "--all requires a file" in fails("predict", model, "--all", code=2)
-    assert "'x' was not among" in fails("predict", model, "--user", "x", "--item", "p1")
+    assert "unknown id 'x'" in fails("predict", model, "--user", "x", "--item", "p1")
 
 
 def test_ids_that_are_numbers(run_json, fails, counts, tmp_path):

@@ -160,11 +160,11 @@ def test_what_is_no_frame(frame):
 
 
 WRONG_COLUMNS = [
-    ("nobody", r"'nobody': that column is not there.*\['who', 'what', 'paid'\]"),
-    ("", "that column is not there"),
-    (3, "3: there are 3 columns"),
-    (-1, "-1: there are 3 columns"),
-    (True, "a column's name or its place, got True"),
+    ("nobody", r"'nobody': there is no such column.*\['who', 'what', 'paid'\]"),
+    ("", "there is no such column"),
+    (3, "3: positions are 0 to 2"),
+    (-1, "-1: positions are 0 to 2"),
+    (True, "the name or the position of a column, got True"),
     (1.0, "got 1.0"),
     (["who"], r"got \['who'\]"),
     (np.array([1, 2]), "got array"),
@@ -182,7 +182,7 @@ def test_wrong_columns(column, message):
 
 def test_no_column_of_ids():
     for role in ("user", "item"):
-        with pytest.raises(InputError, match=f"{role} must be a column's name or its place, got N"):
+        with pytest.raises(InputError, match=f"{role} must be the name or the position of a column, got N"):
             Interactions.from_frame(pd.DataFrame(GOOD), **{**COLUMNS, role: None})
 
 

@@ -15,12 +15,24 @@ from data.table_files import COLUMNS, NAMES, assert_holds, by_pair
 from hcpf.data import Interactions
 from hcpf.errors import InputError
 
+
+def arrow_array(values):
+    """Return an Arrow array; pyarrow recognizes Python's UUIDs from version 24 on only."""
+    if isinstance(values, list) and any(isinstance(value, uuid.UUID) for value in values):
+        return pa.array([value.bytes for value in values], pa.uuid())
+    return pa.array(values)
+
+
+def arrow_columns(columns):
+    return {name: arrow_array(values) for name, values in columns.items()}
+
+
 FRAMES = {
     "pandas": pd.DataFrame,
     "polars": pl.DataFrame,
     "polars lazy": lambda columns: pl.DataFrame(columns).lazy(),
-    "arrow": pa.table,
-    "arrow batch": pa.record_batch,
+    "arrow": lambda columns: pa.table(arrow_columns(columns)),
+    "arrow batch": lambda columns: pa.record_batch(arrow_columns(columns)),
 }
 UUIDS = [uuid.UUID(int=k << 90) for k in (3, 1, 2)]
 IDS = {
@@ -52,7 +64,7 @@ def test_ids_of_every_kind_in_every_frame(kind, ids):
 @pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
 def test_ids_of_every_kind_in_every_array(ids):
     first, second, third = np.asarray(ids).tolist()
-    for container in (list, np.array, pd.Series, pd.Index, pl.Series, pa.array):
+    for container in (list, np.array, pd.Series, pd.Index, pl.Series, arrow_array):
         users = ids if container is np.array and isinstance(ids, np.ndarray) else container(ids)
         data = Interactions.from_arrays(users, ["x", "y", "x"], [1.0, 0.0, -2.5])
         assert_holds(data, {(first, "x"): 1.0, (second, "y"): 0.0, (third, "x"): -2.5})

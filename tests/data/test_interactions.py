@@ -257,7 +257,7 @@ def test_ids_are_kept_as_given(ids):
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        (["a", "b"], r"3 ids.*rows.*\(2,\)"),
+        (["a", "b"], r"3 ids.*row.*\(2,\)"),
         ([["a"], ["b"], ["c"]], r"3 ids.*\(3, 1\)"),
         ("abc", r"3 ids.*\(\)"),
         (["a", "b", "a"], "'a' occurs more than once"),
@@ -278,7 +278,7 @@ def test_bad_ids(ids, message):
 
 
 def test_bad_item_ids():
-    with pytest.raises(InputError, match="4 ids, one for each of the columns"):
+    with pytest.raises(InputError, match="4 ids, one per column"):
         Interactions.from_matrix(DENSE, items=[1, 2])
 
 

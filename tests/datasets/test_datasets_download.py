@@ -115,7 +115,7 @@ def test_own_checksum(site, tmp_path):
 
 def test_broken_connection(site, tmp_path):
     site("broken")
-    with pytest.raises(InputError, match=f"broke off after .* of {len(CONTENT)} bytes"):
+    with pytest.raises(InputError, match=f"broke after .* of {len(CONTENT):,} bytes"):
         datasets.download("test", tmp_path)
     assert left_behind(tmp_path) == []
 
@@ -161,7 +161,7 @@ def test_progress_bar(site, tmp_path, capsys):
 
 
 def test_unknown_name():
-    with pytest.raises(InputError, match=r"'netflix': there are movielens-100k, "):
+    with pytest.raises(InputError, match=r"'netflix'. Known downloads: movielens-100k, "):
         datasets.download("netflix")
 
 

@@ -88,7 +88,7 @@ def test_netflix_archives_within_archives(tmp_path):
 
 
 def test_netflix_chunks_do_not_matter(tmp_path, monkeypatch, rng):
-    from hcpf.datasets import records
+    from hcpf.datasets import layouts
 
     drawn = {(int(u), int(f)): int(r) for u, f, r in rng.integers(1, 6, (60, 3))}
     text = ""
@@ -100,7 +100,7 @@ def test_netflix_chunks_do_not_matter(tmp_path, monkeypatch, rng):
     expected = {(u, f, r) for (u, f), r in drawn.items()}
     assert len(expected) > 15
     for size in (1, 7, 64, 1 << 20):
-        monkeypatch.setattr(records, "_CHUNK_BYTES", size)
+        monkeypatch.setattr(layouts, "_BLOCK_BYTES", size)
         assert entries(datasets.netflix(path)) == expected
 
 
@@ -118,23 +118,24 @@ def test_merck_joins_files_with_different_descriptors(tmp_path):
 
 
 def test_merck_batches_do_not_matter(tmp_path, monkeypatch, rng):
-    from hcpf.datasets import wide
+    from hcpf.datasets import layouts
 
     counts = rng.poisson(0.4, (300, 12))
     names = [f"D_{j}" for j in range(12)]
     rows = [f"M_{i},1.0," + ",".join(map(str, row)) for i, row in enumerate(counts)]
     path = tmp_path / "ACT1_training.csv"
     path.write_text("\n".join(["MOLECULE,Act," + ",".join(names), *rows]))
-    monkeypatch.setattr(wide, "_BLOCK_BYTES", 512)
+    monkeypatch.setattr(layouts, "_BLOCK_BYTES", 512)
     data = datasets.merck(path)
-    assert data.users.tolist() == [f"M_{i}" for i in range(300)]
-    np.testing.assert_array_equal(data.matrix.toarray(), counts)
+    order = [int(user.removeprefix("M_")) for user in data.users]
+    by_item = [int(item.removeprefix("D_")) for item in data.items]
+    np.testing.assert_array_equal(data.matrix.toarray(), counts[order][:, by_item])
 
 
 def test_line_ends_within_text_where_a_block_ends(tmp_path, monkeypatch):
-    from hcpf.datasets import tables
+    from hcpf.datasets import layouts
 
-    monkeypatch.setattr(tables, "_BLOCK_BYTES", 200)
+    monkeypatch.setattr(layouts, "_BLOCK_BYTES", 200)
     rows = [
         f'd{j},p{j},a{j},,1.0,{j + 1}.0,"one,\ntwo,\n{"three," * (j % 20)}"\n' for j in range(99)
     ]
@@ -175,12 +176,12 @@ def test_duplicates(reader, name, text, default, tmp_path):
         assert function(path).values.tolist() == merged[default]
 
 
-def test_rows_left_out_are_logged(tmp_path, caplog):
+def test_dropped_rows_are_logged(tmp_path, caplog):
     path = tmp_path / "donations.csv"
     path.write_text(DONATIONS_2014)
     with caplog.at_level("INFO", logger="hcpf"):
         datasets.donorschoose(path)
-    assert f"{path}: 1 rows left out." in caplog.messages
+    assert f"{path}: dropped 1 rows." in caplog.messages
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_bad_input_is_refused():
     with pytest.raises(InputError, match="smoothing"):
         PerItemElement(smoothing=0.0).fit(np.eye(3))
     model = Popularity().fit(np.eye(3))
-    with pytest.raises(InputError, match="not among those fitted"):
+    with pytest.raises(InputError, match="unknown id"):
         model.rate(7, 0)
     with pytest.raises(InputError, match="by must be"):
         model.recommend([0], by="value")

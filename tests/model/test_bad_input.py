@@ -46,9 +46,9 @@ IDS = {
     "write_predictions of items": ("items", lambda m, v, to: m.write_predictions(to, items=v)),
 }
 BAD_IDS = {
-    "unknown": (99, "99 was not among those fitted"),
-    "negative": (-1, "-1 was not among those fitted"),
-    "one of many": ([0, 1, 77], "77 was not among those fitted"),
+    "unknown": (99, "unknown id 99"),
+    "negative": (-1, "unknown id -1"),
+    "one of many": ([0, 1, 77], "unknown id 77"),
     "text": ("x", "fitted ids are integers, but these are strings"),
     "uuid": (uuid.UUID(int=5), "fitted ids are integers, but these are UUIDs"),
     "float": (1.5, "ids must be str, int or UUID"),
@@ -60,7 +60,7 @@ BAD_IDS = {
     "ragged": ([[0, 1], [2]], "ids must be str, int or UUID"),
     "object": (object(), "ids must be str, int or UUID"),
     "too large": (2**70, "does not fit in 64 bits"),
-    "unsigned": (np.uint64(2**63 + 5), "9223372036854775813 was not among"),
+    "unsigned": (np.uint64(2**63 + 5), "unknown id 9223372036854775813"),
 }
 
 

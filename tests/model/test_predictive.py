@@ -168,7 +168,7 @@ def test_levels_outside_the_unit_interval(drawn, q):
 def test_shapes_that_do_not_go_with_the_pairs(drawn):
     for method in (drawn.cdf, drawn.log_density, drawn.quantile):
         with pytest.raises(
-            InputError, match=r"shape \(3,\) do not go with pairs of shape \(2, 2\)"
+            InputError, match=r"shape \(3,\) do not broadcast with pairs of shape \(2, 2\)"
         ):
             method([0.5, 0.25, 0.125] if method == drawn.quantile else [1.0, 2.0, 3.0])
     for size in (-1, 2.5, None, (2, 3)):

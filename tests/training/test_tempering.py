@@ -7,12 +7,19 @@ from scipy import sparse
 from hcpf import HCPF, simulate
 from hcpf.elements import Degenerate, Gamma
 from hcpf.errors import ParameterError
+from hcpf.training.held_out import TrainingSplit
 from hcpf.training.resolve import MAX_TEMPERING, MAX_TEMPERING_OF_SEVERAL, formula_tempering
+from hcpf.training.settings import FitPlan
 from model import small
 
 
 def quick(n_components, **settings):
     return small.quick(n_components, **({"element": "degenerate"} | settings))
+
+
+def formula(matrix, train_on="full", solver="cavi", n_fits=1):
+    plan = FitPlan(5, train_on=train_on, solver=solver, n_fits=n_fits)
+    return formula_tempering(plan, TrainingSplit(matrix, None, None))
 
 
 def test_a_tempering_of_two_counts_every_pair_twice():
@@ -29,16 +36,16 @@ def test_auto_follows_the_entries_for_each_factor():
     data = simulate(200, 100, density=0.1, element=Gamma(2.0, 1.0), random_state=0).interactions
     model = quick(5, element="gamma", tempering="auto", max_iter=1).fit(data)
     assert model.tempering_ == pytest.approx(data.n_observed / 200 / 8.0)
-    assert formula_tempering(data.matrix[:20], "full", "cavi", 1) == 1.0
+    assert formula(data.matrix[:20], "full", "cavi", 1) == 1.0
     corner = simulate(100, 100, density=0.4, random_state=0).interactions.matrix
-    assert formula_tempering(corner, "full", "cavi", 1) == MAX_TEMPERING
-    assert formula_tempering(corner, "full", "cavi", 2) == pytest.approx(corner.nnz / 800.0)
+    assert formula(corner, "full", "cavi", 1) == MAX_TEMPERING
+    assert formula(corner, "full", "cavi", 2) == pytest.approx(corner.nnz / 800.0)
     busy = simulate(200, 200, density=0.45, random_state=0).interactions.matrix
-    assert formula_tempering(busy, "full", "cavi", 2) == MAX_TEMPERING_OF_SEVERAL
-    assert formula_tempering(corner, "observed", "cavi", 1) == 1.0
-    assert formula_tempering(corner, "full", "algorithm1", 1) == 1.0
+    assert formula(busy, "full", "cavi", 2) == MAX_TEMPERING_OF_SEVERAL
+    assert formula(corner, "observed", "cavi", 1) == 1.0
+    assert formula(corner, "full", "algorithm1", 1) == 1.0
     mostly_observed = simulate(60, 60, density=0.8, random_state=0).interactions.matrix
-    assert formula_tempering(mostly_observed, "full", "cavi", 1) == 1.0
+    assert formula(mostly_observed, "full", "cavi", 1) == 1.0
     assert quick(5, element="gamma", tempering=1.7, max_iter=1).fit(data).tempering_ == 1.7
 
 
@@ -53,12 +60,12 @@ def many_groups():
 def test_auto_tempers_more_where_held_out_pairs_gain_and_a_warm_start_keeps_it():
     data = many_groups()
     model = quick(8, tempering="auto", max_iter=30, warm_start=True).fit(data)
-    usual = formula_tempering(data, "full", "auto", 1)
-    assert usual < model.tempering_ <= 64.0
-    steps = np.log2(model.tempering_ / usual) / 2.0  # each step multiplies it by four
+    by_formula = formula(data, "full", "auto", 1)
+    assert by_formula < model.tempering_ <= 64.0
+    steps = np.log2(model.tempering_ / by_formula) / 2.0  # each step multiplies it by four
     assert steps == pytest.approx(round(steps))
     # Short fits are not worth a search, and what is given is taken.
-    assert quick(8, tempering="auto", max_iter=5).fit(data).tempering_ == usual
+    assert quick(8, tempering="auto", max_iter=5).fit(data).tempering_ == by_formula
     assert quick(8, tempering=2.0, max_iter=30).fit(data).tempering_ == 2.0
     assert quick(8, tempering="auto", max_iter=2, priors="paper").fit(data).tempering_ == 1.0
     before = model.tempering_

@@ -22,8 +22,8 @@ def check_n_pairs(rows: int, columns: int) -> None:
     """Raise an InputError where the number of pairs does not fit in 64 bits."""
     if rows * columns > _MAX_INT64:
         raise InputError(
-            f"{rows} x {columns} pairs are more than 64-bit integers can count. Leave out users "
-            "or items that have no observed entry, and number the others from 0."
+            f"{rows} x {columns} pairs are more than 64-bit integers can count. Remove users and "
+            "items without entries, and number the others from 0."
         )
 
 
@@ -51,16 +51,14 @@ def to_canonical(source: Any, duplicates: Duplicates, users: IdArray, items: IdA
     if not isinstance(duplicates, str) or duplicates not in get_args(Duplicates):
         known = ", ".join(map(repr, get_args(Duplicates)))
         raise InputError(f"duplicates must be one of {known}, got {duplicates!r}.")
-    with np.errstate(over="ignore"):  # a value too large for float64 becomes inf, refused below
+    with np.errstate(over="ignore"):  # values that overflow become inf, an error below
         matrix = _to_sorted_csr(source)
-    _check_finite(
-        matrix, users, items, "Leave missing entries out (in a dense array: set them to 0)."
-    )
+    _check_finite(matrix, users, items, "Remove missing entries (in a dense array, set them to 0).")
     if matrix.has_canonical_format:
         return matrix
     with np.errstate(over="ignore"):
         merged = _merge_duplicates(matrix, duplicates, users, items)
-    _check_finite(merged, users, items, "It is the sum of duplicates: scale the values down.")
+    _check_finite(merged, users, items, "It is the sum of duplicates. Scale the values down.")
     return merged
 
 
@@ -75,7 +73,7 @@ def _check_finite(matrix: CsrArray, users: IdArray, items: IdArray, advice: str)
 
 
 def _dense(X: Any) -> NDArray[Any]:
-    """Read a dense matrix, refusing what NumPy would convert but not as it was meant."""
+    """Return a dense matrix; raise an InputError for types that NumPy would misread."""
     if X is None:
         raise InputError("X must be Interactions, a sparse matrix or a 2-D array, not None.")
     if hasattr(X, "columns"):
@@ -86,8 +84,8 @@ def _dense(X: Any) -> NDArray[Any]:
         )
     if isinstance(X, np.ma.MaskedArray):
         raise InputError(
-            "from_matrix does not take masked arrays: call filled(0), so that masked entries are "
-            "missing."
+            "X is a masked array, which is not supported. Pass X.filled(0) to treat masked entries "
+            "as missing."
         )
     try:
         return np.asarray(X)
@@ -110,7 +108,7 @@ def _to_sorted_csr(source: Any) -> CsrArray:
         ),
         shape=matrix.shape,
     )
-    # There and back again are two counting sorts: linear in time, stable, and nothing is summed.
+    # Two conversions are two stable counting sorts, linear in time; sort_indices is not stable.
     return matrix if matrix.has_sorted_indices else matrix.tocsc().tocsr()
 
 
@@ -141,7 +139,7 @@ def _value_dtype(dtype: Any) -> Any:
 def _from_compressed(source: Any, form: str, dtype: Any) -> CsrArray:
     compressed: Any = sparse.csr_array if form == "csr" else sparse.csc_array
     try:
-        # A new object around the same arrays: its flags are computed here, not inherited.
+        # A new object with the same arrays does not inherit flags that may be wrong.
         matrix = compressed(
             (source.data.astype(dtype, copy=False), source.indices, source.indptr),
             shape=source.shape,
@@ -160,7 +158,7 @@ def from_triples(
 ) -> CsrArray:
     """Return a CSR matrix of (row, column, value) triples; duplicates stay side by side."""
     triples: Any = sparse.coo_array((data, (rows, columns)), shape=shape)
-    # The flag keeps scipy from summing duplicates; they are looked for afterwards.
+    # The flag keeps scipy from summing duplicates, which are merged later.
     triples.has_canonical_format = True
     return triples.tocsr()
 
@@ -176,7 +174,7 @@ def _merge_duplicates(
         more = len(indices) - len(starts)
         raise InputError(
             f"{name_pair(matrix, int(np.argmin(first)), users, items)} is stored more than once "
-            f"({more} surplus {'entries' if more > 1 else 'entry'} in all). Remove the "
+            f"({more} surplus {'entries' if more > 1 else 'entry'} in total). Remove the "
             'duplicates, or pass duplicates="sum", "mean" or "last".'
         )
     ends = np.append(starts[1:], len(indices))

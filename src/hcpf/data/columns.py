@@ -62,7 +62,7 @@ class TripleBuilder:
         self._users, self._items = _IdColumn(user, text_ids), _IdColumn(item, text_ids)
         self._values = _ValueColumn(value)
         self.n_dropped = 0
-        """Rows that the reader left out."""
+        """Rows that the reader dropped."""
 
     def start_file(self) -> None:
         """Count the rows that messages name from 1 again."""
@@ -99,7 +99,7 @@ class _IdColumn:
 
     def add(self, column: ArrowArray) -> None:
         for chunk in _chunks(column):
-            if pa.types.is_dictionary(chunk.type):  # which can hide a null among its categories
+            if pa.types.is_dictionary(chunk.type):  # a category may be null
                 chunk = chunk.cast(chunk.type.value_type)
             if chunk.null_count:
                 raise InputError(
@@ -145,7 +145,7 @@ class _IdColumn:
         if dtype is None:
             raise InputError(
                 f"Column {self.name!r}: the ids {min(ids)} and {max(ids)} do not fit in one 64-bit "
-                "type. Turn such ids into strings."
+                "type. Convert the ids to strings."
             )
         return np.array(ids, dtype=dtype)
 
@@ -180,7 +180,7 @@ class _ValueColumn:
             if chunk.null_count:
                 raise InputError(
                     f"Column {self.name!r} has no value in row {self.n_rows + _first_null(chunk)} "
-                    "(the first is 1). Missing pairs have no row at all: drop it."
+                    "(the first is 1). Drop such rows: missing pairs have no row."
                 )
             values = self._numbers(chunk)
             finite = np.isfinite(values)

@@ -55,14 +55,14 @@ class Layout:
 
 
 def detect_layout(path: Path, delimiter: str | None = None, header: bool | None = None) -> Layout:
-    """Detect the layout of a file from its ending and its first rows.
+    """Return the layout of a file, detected from its extension and its first rows.
 
     Parameters
     ----------
     path : Path
         A text, Parquet or Arrow file.
     delimiter : str, optional
-        Delimiter of a text file; by default the one that its first line has most of.
+        Delimiter of a text file; by default the most frequent candidate in its first line.
     header : bool, optional
         Whether the first line of a text file names the columns; by default it does unless it
         contains a number.
@@ -89,13 +89,16 @@ def detect_layout(path: Path, delimiter: str | None = None, header: bool | None 
 
 
 def format_of(path: Path) -> FileFormat:
-    """Return the format of a file by its ending, or raise an InputError."""
+    """Return the format of a file by its extension, or raise an InputError."""
     suffix, compression = _suffixes(path)
     if suffix not in _FORMATS:
         known = ", ".join(_FORMATS)
-        raise InputError(f"{path}: the ending is none of {known} (text also packed: .csv.gz, …).")
+        raise InputError(
+            f"{path}: unknown file extension {suffix!r}. Known extensions: {known}; text files may "
+            "be compressed, for example .csv.gz."
+        )
     if compression is not None and _FORMATS[suffix] != "text":
-        raise InputError(f"{path}: only text files may be packed. Unpack it first.")
+        raise InputError(f"{path}: only text files may be compressed. Decompress it first.")
     return _FORMATS[suffix]
 
 
@@ -143,7 +146,7 @@ def _reason(error: Exception) -> str:
 
 
 def _suffixes(path: Path) -> tuple[str, str | None]:
-    """Return the suffix that tells the format, and the compression."""
+    """Return the suffix of the format, and the compression."""
     compression = _COMPRESSIONS.get(path.suffix.lower())
     if compression is not None:
         path = path.with_suffix("")
@@ -151,7 +154,7 @@ def _suffixes(path: Path) -> tuple[str, str | None]:
 
 
 def guess_delimiter(text: str) -> str:
-    """Return the delimiter that the first line has most of outside quotes."""
+    """Return the most frequent candidate in the first line, outside quotes."""
     unquoted = re.sub('"[^"]*"', "", text)
     line = next((line for line in unquoted.splitlines() if line), "")
     return max(_DELIMITERS, key=line.count)
@@ -183,7 +186,7 @@ def _is_number(text: str) -> bool:
 
 
 def _real_if_mostly(column: FileColumn, values: Any) -> FileColumn:
-    """Call a text column real if most of it is: reading then refuses the other values."""
+    """Return a text column as real if most values are; reading then rejects the others."""
     if column.kind != "text":
         return column
     filled = [value for value in values[:_MAX_KIND_ROWS].to_pylist() if value]

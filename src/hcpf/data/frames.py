@@ -41,15 +41,15 @@ def _as_frame(frame: Any) -> Any:
         return nw.from_native(frame)
     except TypeError:
         raise InputError(
-            f"A data frame (pandas, polars, Arrow, ...) is needed, got {type(frame).__name__}. "
-            "For a matrix use from_matrix, for arrays of ids from_arrays."
+            f"frame must be a data frame (pandas, polars, Arrow, ...), got {type(frame).__name__}. "
+            "For a matrix use from_matrix(), for arrays of ids from_arrays()."
         ) from None
     except nw.exceptions.NarwhalsError as error:  # two columns of one name
         raise InputError(f"The data frame cannot be read: {_one_line(error)}.") from None
 
 
 def _guarded(step: Callable[[], Any]) -> Any:
-    """Do what may fail in ways of its own in each library, such as a lazy frame's query."""
+    """Run a step whose exceptions depend on the library, such as the query of a lazy frame."""
     try:
         return step()
     except Exception as error:
@@ -87,15 +87,17 @@ def _position(names: list[str], role: str, column: Any) -> int:
     """Return the position of a column whose name is unique."""
     if isinstance(column, str):
         if column not in names:
-            raise InputError(f"{role}={column!r}: that column is not there. Columns: {names}.")
+            raise InputError(f"{role}={column!r}: there is no such column. Columns: {names}.")
         position = names.index(column)
     else:
         position = _integer(role, column)
         if not 0 <= position < len(names):
-            raise InputError(f"{role}={position}: there are {len(names)} columns, from 0: {names}.")
+            raise InputError(
+                f"{role}={position}: positions are 0 to {len(names) - 1}. Columns: {names}."
+            )
     if names.count(names[position]) > 1:  # readers ask for columns by name
         raise InputError(
-            f"{role}={column!r}: the column {names[position]!r} is there more than once. "
+            f"{role}={column!r}: the column {names[position]!r} occurs more than once. "
             f"Columns: {names}."
         )
     return position
@@ -107,17 +109,17 @@ def _integer(role: str, column: Any) -> int:
             return operator.index(column)
         except TypeError:
             pass
-    raise InputError(f"{role} must be a column's name or its place, got {column!r}.")
+    raise InputError(f"{role} must be the name or the position of a column, got {column!r}.")
 
 
 def _series(name: str, series: Any) -> ArrowArray:
     """Return a narwhals series as an Arrow array, which may be in chunks."""
-    # polars would hand out a column of Python objects as their addresses.
+    # polars would export a column of Python objects as their addresses.
     if series.dtype != nw.Object:
         try:
             return series.to_arrow()
         except (pa.ArrowException, TypeError, ValueError):
-            pass  # the Python objects themselves may do, or give a better message
+            pass  # try the Python objects, which may work or give a better message
     return _objects(name, series.to_list())
 
 
@@ -125,7 +127,7 @@ def _array(name: str, values: Any) -> ArrowArray:
     """Return any sequence as an Arrow array, which may be in chunks."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
-    # list() would accept these, but they have no order, or no ids in them.
+    # list() would accept these, but they have no order or contain no ids.
     if isinstance(values, str | bytes | set | frozenset | dict):
         raise InputError(f"{name} must be a sequence, got {type(values).__name__}.")
     series: Any = nw.from_native(values, series_only=True, pass_through=True)
@@ -139,7 +141,7 @@ def _array(name: str, values: Any) -> ArrowArray:
         if values.dtype.kind in "UT":
             values = values.astype(object)
         if values.dtype.kind != "O":
-            try:  # Arrow has one order of bytes, that of the machine
+            try:  # Arrow supports the byte order of the machine only
                 return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False))
             except pa.ArrowException as error:
                 raise InputError(f"{name}: {error}.") from None
@@ -151,12 +153,13 @@ def _array(name: str, values: Any) -> ArrowArray:
 
 def _objects(name: str, values: list[Any]) -> ArrowArray:
     """Return Python objects as an Arrow array; UUIDs as 16 bytes each."""
-    if values and all(isinstance(value, uuid.UUID) for value in values):
-        return pa.array([value.bytes for value in values], pa.binary(16))
+    present = [value for value in values if value is not None]
+    if present and all(isinstance(value, uuid.UUID) for value in present):
+        return pa.array([value and value.bytes for value in values], pa.binary(16))
     try:
         try:
             return pa.array(values, from_pandas=True)  # NaN among strings is a missing one
-        except OverflowError:  # Arrow itself thinks of int64 only
+        except OverflowError:  # Arrow infers int64 only
             return pa.array(values, pa.uint64())
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InputError(

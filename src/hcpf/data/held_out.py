@@ -101,7 +101,7 @@ def sample_missing(
     stored = [matrix, *(other for other in also if other is not None)]
     n_pairs = n_rows * n_cols
     if n_pairs <= _MAX_LISTED_PAIRS:
-        # np.setdiff1d gives the same, but hashing all pairs takes a hundred times as long.
+        # np.setdiff1d gives the same, but takes a hundred times as long.
         is_missing = np.ones(n_pairs, dtype=np.bool_)
         for other in stored:
             is_missing[pair_keys(other)] = False

@@ -16,7 +16,7 @@ from hcpf.errors import InputError
 Ids = Sequence[Any] | IdArray
 
 _KINDS = "str, int or UUID"
-_MAX_COMPARED_IDS = 20_000  # that a mistyped one is compared with
+_MAX_COMPARED_IDS = 20_000  # known ids that a mistyped one is compared with
 
 
 def check_ids(name: str, ids: Ids | None, expected: int) -> IdArray:
@@ -27,17 +27,17 @@ def check_ids(name: str, ids: Ids | None, expected: int) -> IdArray:
     values = array.tolist()
     if len(set(values)) < len(values):
         repeated = next(value for value, count in Counter(values).items() if count > 1)
-        raise InputError(f"{name}: the id {repeated!r} occurs more than once. Ids must differ.")
+        raise InputError(f"{name}: the id {repeated!r} occurs more than once. Ids must be unique.")
     return array
 
 
 def check_length(name: str, ids: IdArray, expected: int) -> IdArray:
     """Return the ids if there are as many as expected."""
     if ids.shape != (expected,):
-        side = "rows" if name == "users" else "columns"
+        side = "row" if name == "users" else "column"
         raise InputError(
-            f"{name} must be a list of {expected} ids, one for each of the {side}, but its shape "
-            f"is {ids.shape}."
+            f"{name} must be a list of {expected} ids, one per {side}, but its shape is "
+            f"{ids.shape}."
         )
     return ids
 
@@ -58,7 +58,7 @@ def as_ids(name: str, ids: Any) -> IdArray:
     if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in types):
         dtype = narrowest_type([int(value) for value in array.flat])
         if dtype is None:
-            raise InputError(f"{name}: an id does not fit in 64 bits. Turn such ids into strings.")
+            raise InputError(f"{name}: an id does not fit in 64 bits. Convert the ids to strings.")
         return array.astype(dtype)
     if all(issubclass(kind, str) for kind in types):
         return object_array([str(value) for value in array.flat]).reshape(array.shape)
@@ -73,7 +73,9 @@ def _from_sequence(name: str, ids: Any) -> IdArray:
     if isinstance(ids, str | bytes | uuid.UUID | int | np.generic):
         return object_array([plain(ids)]).reshape(())
     if isinstance(ids, set | frozenset | dict):
-        raise InputError(f"{name}: ids must come in an order, but a {type(ids).__name__} has none.")
+        raise InputError(
+            f"{name}: ids must be a sequence, but a {type(ids).__name__} has no order."
+        )
     if hasattr(ids, "to_numpy"):
         return np.asarray(ids)
     try:
@@ -99,9 +101,7 @@ class IdIndex:
         positions = self._find(ids)
         if np.any(positions < 0):
             unknown = plain(ids[positions < 0].flat[0])
-            raise InputError(
-                f"{self.name}: {unknown!r} was not among those fitted{self._hint(unknown)}"
-            )
+            raise InputError(f"{self.name}: unknown id {unknown!r}.{self._hint(unknown)}")
         return positions
 
     def known(self, wanted: Any) -> NDArray[np.int64]:
@@ -116,12 +116,12 @@ class IdIndex:
         return ids
 
     def _hint(self, unknown: Any) -> str:
-        """Return known ids that are similar to an unknown one, else an example."""
+        """Return a sentence with known ids that are similar to an unknown one, or an example."""
         texts = [str(plain(known)) for known in self.ids[:_MAX_COMPARED_IDS]]
         similar = get_close_matches(str(unknown), texts, n=3, cutoff=0.75)
         if similar:
-            return f"; did you mean {' or '.join(similar)}?"
-        return f"; known ids look like {texts[0]}." if texts else "."
+            return f" Similar ids: {', '.join(similar)}."
+        return f" Ids are {_describe(self.ids)}, for example {texts[0]}." if texts else ""
 
     def _find(self, ids: IdArray) -> NDArray[np.int64]:
         if self.ids.dtype.kind == "O":
@@ -129,8 +129,8 @@ class IdIndex:
             return np.array(positions, dtype=np.int64).reshape(ids.shape)
         if not len(self.ids):
             return np.full(ids.shape, -1, dtype=np.int64)
-        # NumPy would compare int64 and uint64 as float64, which cannot tell large ids apart. An id
-        # that the cast changes is found to be unknown when compared below, which is exact.
+        # NumPy would compare int64 and uint64 as float64, where large ids are equal. An id that the
+        # cast changes is unknown, since the comparison below is exact.
         cast = ids.astype(self.ids.dtype, copy=False)
         rank = np.searchsorted(self.ids, cast, sorter=self._order)
         positions = self._order[np.minimum(rank, len(self.ids) - 1)]
@@ -146,7 +146,7 @@ class IdIndex:
 
 
 def _describe(ids: IdArray) -> str:
-    """Return the kind of the ids as messages name it."""
+    """Return the kind of the ids, for messages."""
     if ids.dtype.kind != "O":
         return "integers"
     first = next(iter(ids.flat), "")
@@ -164,8 +164,8 @@ def join(ids: IdArray, more: IdArray) -> tuple[IdArray, NDArray[np.int64]]:
         dtype = narrowest_type(numbers)
         if dtype is None:
             raise InputError(
-                f"The ids {min(numbers)} and {max(numbers)} do not fit in one 64-bit type. Turn "
-                "such ids into strings."
+                f"The ids {min(numbers)} and {max(numbers)} do not fit in one 64-bit type. Convert "
+                "the ids to strings."
             )
         ids, new = ids.astype(dtype), new.astype(dtype)
     return np.concatenate([ids, new]), positions

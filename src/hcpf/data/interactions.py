@@ -55,8 +55,8 @@ class Interactions:
             and matrix.has_canonical_format
         ):
             raise InputError(
-                "Interactions takes a canonical csr_array of float32 or float64; for anything "
-                "else use Interactions.from_matrix."
+                "Interactions takes a canonical csr_array of float32 or float64. For anything "
+                "else use Interactions.from_matrix()."
             )
         object.__setattr__(self, "matrix", _read_only_matrix(matrix))
         for name, expected in zip(("users", "items"), self.shape, strict=True):
@@ -166,7 +166,7 @@ class Interactions:
         Parameters
         ----------
         path : path, glob such as "sales-*.parquet", or a list of them
-            The format is known by the ending; text files may be packed (.gz, .zst, ...).
+            The format follows from the extension; text files may be compressed (.gz, .zst, ...).
         user, item, value : str or int
             Columns by name, or by position from 0. Without a value every row counts 1. Ids in
             text files become integers only if nothing is lost: "007" stays text.
@@ -201,13 +201,15 @@ class Interactions:
         if not all(hasattr(adata, name) for name in ("X", "layers", "obs_names", "var_names")):
             raise InputError(f"adata must be an AnnData, got {type(adata).__name__}.")
         if layer is not None and not (isinstance(layer, str) and layer in adata.layers):
-            raise InputError(f"layer={layer!r}: the layers are {list(adata.layers)}.")
+            raise InputError(
+                f"layer={layer!r}: there is no such layer. Layers: {list(adata.layers)}."
+            )
         matrix: Any = adata.X if layer is None else adata.layers[layer]
         if matrix is None:
-            raise InputError("This AnnData has no X: name a layer.")
+            raise InputError("adata has no X. Pass layer=.")
         if hasattr(matrix, "to_memory"):  # a sparse matrix that is still in its file
             matrix = matrix.to_memory()
-        # A copy: what works on an AnnData often changes its matrices in place.
+        # A copy, since functions on an AnnData often change its matrices in place.
         data = cls.from_matrix(
             matrix.copy() if sparse.issparse(matrix) else matrix,
             users=np.asarray(adata.obs_names, dtype=object),

@@ -1,4 +1,4 @@
-"""The twelve data sets of the paper's table 2: their sizes, and an element for each."""
+"""The twelve data sets of the paper's table 2: their sizes, with an element per data set."""
 
 from dataclasses import dataclass
 
@@ -74,5 +74,5 @@ def paper_dataset(name: str) -> PaperDataset:
     key = str(name).strip().lower()
     if key not in PAPER_DATASETS:
         known = ", ".join(PAPER_DATASETS)
-        raise InputError(f"The paper has no data set called {name!r}. Its data sets: {known}.")
+        raise InputError(f"Unknown data set {name!r}. The paper's data sets: {known}.")
     return PAPER_DATASETS[key]

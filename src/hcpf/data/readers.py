@@ -75,7 +75,7 @@ def read_pairs(
 
 
 def find_files(paths: Paths) -> list[Path]:
-    """Return the files that paths and globs stand for, in order."""
+    """Return the files of paths and globs, in order."""
     if isinstance(paths, str | Path):
         paths = [paths]
     try:
@@ -84,29 +84,29 @@ def find_files(paths: Paths) -> list[Path]:
         given = [paths]
     files = [file for path in given for file in _matching_files(path)]
     if not files:
-        raise InputError("No file was given.")
+        raise InputError("There are no files. Pass at least one path.")
     return files
 
 
 def _matching_files(pattern: Any) -> list[Path]:
     """Return the file of a path, or those of a glob sorted by name."""
     if not isinstance(pattern, str | Path):
-        raise InputError(f"A path or a list of paths is needed, got {type(pattern).__name__}.")
+        raise InputError(f"path must be a path or a list of paths, got {type(pattern).__name__}.")
     path = Path(pattern)
-    with file_errors(path):  # a name may be too long, or its folder closed
+    with file_errors(path):  # a name may be too long, or its folder inaccessible
         if path.is_file():
             return [path]
         if path.is_dir():
-            raise InputError('this is a folder: name its files, for example as "*.parquet".')
+            raise InputError('this is a folder. Pass its files, for example "folder/*.parquet".')
         matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207
         files = [match for match in matches if match.is_file()]
         if not files:
-            raise InputError("this is no file." if matches else "there is no such file.")
+            raise InputError("this is not a file." if matches else "there is no such file.")
         return files
 
 
 def _batches(path: Path, layout: Layout, chosen: Sequence[str | None]) -> Iterator[tuple[Any, int]]:
-    """Yield batches of the chosen columns, and the bytes of the file that each stands for."""
+    """Yield batches of the chosen columns, with the bytes of the file that each covers."""
     readers = {"text": _read_text, "parquet": _read_parquet, "arrow": _read_arrow}
     names = [name for name in chosen if name is not None]
     return readers[format_of(path)](path, layout, names)
@@ -131,7 +131,7 @@ def _read_text(path: Path, layout: Layout, names: list[str]) -> Iterator[tuple[A
                 quoted_strings_can_be_null=False,
             ),
         )
-        # A compressed file does not tell its position: approximate it by the size of the batches.
+        # The position in a compressed file is unknown; approximate it by the size of the batches.
         bytes_left = path.stat().st_size
         for batch in reader:
             bytes_read = min(batch.nbytes, bytes_left)

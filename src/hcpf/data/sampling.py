@@ -1,4 +1,4 @@
-"""Stored entries of sparse matrices: where they are, and some of them."""
+"""Positions and subsets of the stored entries of sparse matrices."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def locate(
 
 def select(matrix: Csr, mask: NDArray[np.bool_]) -> Csr:
     """Return a matrix of the stored entries that ``mask`` marks."""
-    # Count the rarer of the two, which avoids an 8-byte number per entry.
+    # List the rarer of the two, which avoids an 8-byte number per entry.
     mostly = 2 * np.count_nonzero(mask) > len(mask)
     before = np.searchsorted(np.flatnonzero(~mask if mostly else mask), matrix.indptr)
     pointer = matrix.indptr - before if mostly else before

@@ -1,8 +1,9 @@
-"""Data sets: one that comes with the library, readers for published ones, and downloads.
+"""Data sets: one that comes with the library, readers of published ones, and downloads.
 
-``retail`` loads at once and offline. Every other reader takes the path of a file that you have, in
-the format in which it was published, packed or not, and returns ``Interactions``; ``download``
-fetches those that their owners let anyone fetch.
+``retail`` needs no download. Every other reader takes the path of a file as it was published,
+compressed or not, or of the folder or archive that holds it, and returns ``Interactions``;
+``duplicates=`` sets how several rows of a pair are merged. ``download`` fetches the data sets that
+anyone may fetch.
 
 Examples
 --------
@@ -18,20 +19,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hcpf.datasets.bundled import retail, retail_products
-    from hcpf.datasets.public import (
+    from hcpf.datasets.published import (
+        amazon_fine_foods,
         bestbuy,
         bookcrossing,
         donations,
         donorschoose,
         echonest,
+        geuvadis,
         lastfm,
+        merck,
         movielens,
+        netflix,
         steam,
         tencent,
+        wordpress_likes,
+        yelp,
     )  # fmt: skip
-    from hcpf.datasets.records import amazon_fine_foods, netflix, wordpress_likes, yelp
     from hcpf.datasets.remote import download, downloads
-    from hcpf.datasets.wide import geuvadis, merck
 
 __all__ = [
     "amazon_fine_foods", "bestbuy", "bookcrossing", "donations", "donorschoose", "download",
@@ -40,19 +45,16 @@ __all__ = [
 ]  # fmt: skip
 
 _MODULES = {
-    **dict.fromkeys(("retail", "retail_products"), "bundled"),
-    **dict.fromkeys(("amazon_fine_foods", "netflix", "wordpress_likes", "yelp"), "records"),
-    **dict.fromkeys(("download", "downloads"), "remote"),
-    **dict.fromkeys(("geuvadis", "merck"), "wide"),
-}
-"""Modules of the names that are not in ``public``."""
+    "retail": "bundled", "retail_products": "bundled", "download": "remote", "downloads": "remote",
+}  # fmt: skip
+"""Modules of the names that are not in ``published``."""
 
 
 def __getattr__(name: str) -> Any:
     # The readers import pyarrow, which takes a while: import each when it is first used.
     if name not in __all__:
         raise AttributeError(f"module 'hcpf.datasets' has no attribute {name!r}")
-    value = getattr(import_module(f"hcpf.datasets.{_MODULES.get(name, 'public')}"), name)
+    value = getattr(import_module(f"hcpf.datasets.{_MODULES.get(name, 'published')}"), name)
     globals()[name] = value
     return value
 

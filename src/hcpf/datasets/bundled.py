@@ -1,4 +1,4 @@
-"""The data set that comes with the library: what customers of a shop bought."""
+"""The data set that comes with the library: purchases in an online shop."""
 
 from importlib import resources
 from typing import Any, Literal
@@ -15,26 +15,26 @@ _COLUMNS = {"spend": "pence", "quantity": "quantity", "invoices": "invoices"}
 
 
 def retail(value: Literal["spend", "quantity", "invoices"] = "spend") -> Interactions:
-    """Customers x products of a British shop for gifts, from December 2010 to December 2011.
+    """Return customers x products of a British gift shop, December 2010 to December 2011.
 
     Parameters
     ----------
-    value : {"spend", "quantity", "invoices"}
-        The pounds that the customer spent on the product in all, the units bought, or the number
-        of invoices with the product.
+    value : {"spend", "quantity", "invoices"}, default "spend"
+        The pounds that the customer spent on the product in total, the units bought, or the
+        number of invoices with the product.
 
     Returns
     -------
     Interactions
-        4334 customers, by number, and 3659 products, by stock code; ``retail_products`` names
-        them. Cancellations are left out, but the orders they cancelled are not: a few values are
+        4334 customers, by number, and 3659 products, by stock code; ``retail_products`` has their
+        names. Cancellations are removed, but the orders they cancelled are not: a few values are
         very large.
 
     Notes
     -----
     Derived from D. Chen, Online Retail, UCI Machine Learning Repository, 2015,
     `doi:10.24432/C5BW33 <https://doi.org/10.24432/C5BW33>`_, license CC BY 4.0.
-    ``LICENSE-retail.txt`` in this folder tells what was changed.
+    ``LICENSE-retail.txt`` in this folder lists the changes.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def retail(value: Literal["spend", "quantity", "invoices"] = "spend") -> Interac
 
 
 def retail_products() -> dict[str, str]:
-    """The names of the products of ``retail`` by their stock codes.
+    """Return the names of the products of ``retail`` by stock code.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fetching data sets from where their owners publish them."""
+"""Downloads of data sets from the sites of their owners."""
 
 import http.client
 import logging
@@ -29,9 +29,9 @@ class Remote:
     reader: str
     """The function of ``hcpf.datasets`` that reads the file."""
     terms: str
-    """The owner's conditions in short; the file or its home has them in full."""
+    """The owner's conditions in short; the site has them in full."""
     checksum: str | None = None
-    """``sha256:...`` or ``md5:...``; None where none is known for certain."""
+    """``sha256:...`` or ``md5:...``; None if the owner may replace the file."""
 
 
 _MOVIELENS_CHECKSUMS = {
@@ -40,7 +40,7 @@ _MOVIELENS_CHECKSUMS = {
     "10m": "md5:ce571fd55effeba0271552578f2648bd",
     "20m": "sha256:96f243c338a8665f6bcc89c53edf6ee39162a846940de6b7c8c48aeada765ff3",
     "25m": "sha256:8b21cfb7eb1706b4ec0aac894368d90acf26ebdfb6aced3ebd4ad5bd1eb9c6aa",
-    # Replaced from time to time, so without a lasting checksum.
+    # Replaced from time to time.
     "latest-small": None,
     "latest": None,
 }
@@ -76,7 +76,7 @@ REMOTES: dict[str, Remote] = {
 
 
 def downloads() -> dict[str, Remote]:
-    """The data sets that ``download`` can fetch, with their addresses, readers and terms.
+    """Return the data sets that ``download`` can fetch, with their addresses, readers and terms.
 
     Examples
     --------
@@ -94,31 +94,31 @@ def download(
     progress: bool | None = None,
     timeout: float = 60.0,
 ) -> Path:
-    """Fetch a data set from its owner's site and return where it is.
+    """Download a data set from its owner's site and return the path of the file.
 
-    A file that is there already is not fetched again, unless it has another checksum.
+    A file that exists is not downloaded again, unless its checksum differs.
 
     Parameters
     ----------
     name : str
-        One of the names in ``downloads()``. Mind the owner's terms given there.
+        One of the names in ``downloads()``, which also has the owner's terms.
     folder : path, optional
-        Where the file goes; by default ``hcpf/datasets`` in your cache folder.
+        The target folder; by default ``hcpf/datasets`` in your cache folder.
     sha256 : str, optional
-        The checksum that the file must have, instead of the one known here. Where none is known,
-        the checksum of what came is logged, so that you can ask for it the next time.
+        The checksum that the file must have, instead of the known one. If none is known, the
+        checksum of the downloaded file is logged; pass it the next time to get the same file.
     progress : bool, optional
         Whether to show a progress bar; by default only in a terminal.
-    timeout : float
-        For how many seconds the site may be silent.
+    timeout : float, default 60
+        Seconds to wait for an answer of the site.
 
     Returns
     -------
     pathlib.Path
-        Of the file as published, which the data set's reader takes as it is.
+        The file as published, for the reader of the data set.
     """
     if name not in REMOTES:
-        raise InputError(f"There is no download called {name!r}: there are {', '.join(REMOTES)}.")
+        raise InputError(f"Unknown download {name!r}. Known downloads: {', '.join(REMOTES)}.")
     remote = REMOTES[name]
     checksum = remote.checksum if sha256 is None else f"sha256:{_checked_sha256(sha256)}"
     timeout = number("timeout", timeout, 1e-3, 1e6, "a number of seconds above 0")
@@ -130,12 +130,11 @@ def download(
         logger.info("%s: from %s (%s).", name, remote.url, remote.terms)
         _fetch(remote.url, target, checksum, progress, timeout)
     except (OSError, http.client.HTTPException) as error:
-        # HTTPError and URLError are kinds of OSError.
         reason = getattr(error, "reason", None) or error
         raise InputError(
             f"{name} cannot be downloaded from {remote.url} to {target}: {reason}. Try again "
-            "later, or fetch it by other means and give its path to "
-            f"hcpf.datasets.{remote.reader}."
+            "later, or download it by other means and pass its path to "
+            f"hcpf.datasets.{remote.reader}()."
         ) from None
     return target
 
@@ -165,8 +164,8 @@ def _fetch(
         digest = file_digest(path, algorithm)
         if wanted and digest != wanted:
             raise InputError(
-                f"{url} has the {algorithm} {digest}, but {wanted} was expected: it has changed, "
-                "or did not arrive whole. Nothing was kept."
+                f"{url} has the {algorithm} {digest}, but {wanted} was expected: the file has "
+                "changed or is damaged. It was not kept."
             )
     logger.info("%s: %s %s.", target, algorithm, digest)
 
@@ -181,8 +180,9 @@ def _copy(url: str, path: Path, progress: bool | None, timeout: float) -> None:
             while chunk := response.read(_CHUNK_BYTES):
                 file.write(chunk)
                 advance(len(chunk) / _MEGABYTE, f"{file.tell() / _MEGABYTE:.1f} MB")
-        # A connection that breaks looks like the end of the file.
+        # A broken connection looks like the end of the file.
         if n_bytes is not None and file.tell() < n_bytes:
             raise InputError(
-                f"{url} broke off after {file.tell()} of {n_bytes} bytes. Nothing was kept."
+                f"{url}: the connection broke after {file.tell():,} of {n_bytes:,} bytes. The "
+                "file was not kept; try again."
             )

@@ -1,4 +1,4 @@
-"""The compound Poisson distribution: a Poisson number of elements, summed."""
+"""The compound Poisson distribution: the sum of a Poisson number of elements."""
 
 import numpy as np
 
@@ -26,10 +26,10 @@ class SumOfElements(ValueLaw):
         closed = element.compound_cdf(y, rate)
         if closed is not None:
             return closed
-        # The cdf at y falls with n over a width of its spread, n being about y / mean.
+        # As a function of n, the cdf at y falls around n = y / mean.
         smoothness = element.variance / np.maximum(np.square(element.mean), TINY)
         return poisson_mixture(
-            rate, lambda pick, n: element.at(pick).cdf_unchecked(y[pick], n), smoothness
+            rate, lambda index, n: element.at(index).cdf_unchecked(y[index], n), smoothness
         )
 
     def summed(self, n: FloatArray) -> FloatArray:
@@ -52,7 +52,7 @@ class SumOfElements(ValueLaw):
 
 
 class ObservedCompoundPoisson(ObservedDistribution):
-    """The sum of N elements given N >= 1: the value of a pair that is observed."""
+    """The sum of N elements given N >= 1: the value of an observed pair."""
 
     law = SumOfElements()
 
@@ -73,7 +73,7 @@ class CompoundPoisson(PairDistribution):
     >>> spend = CompoundPoisson(rate=0.1, element=Gamma(shape=2, rate=0.05))
     >>> round(float(spend.prob_observed), 4)
     0.0952
-    >>> round(float(spend.mean_observed), 2)    # of those who buy
+    >>> round(float(spend.mean_observed), 2)  # spend of those who buy
     42.03
     >>> [round(float(x), 1) for x in spend.observed.interval(0.9)]
     [7.3, 101.1]

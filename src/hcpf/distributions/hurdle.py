@@ -1,4 +1,4 @@
-"""The hurdle model: whether a pair is observed and what value it has are separate questions."""
+"""The hurdle distribution: the value of an observed pair does not depend on its rate."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from hcpf.elements.base import Element
 
 
 class SingleElement(ValueLaw):
-    """The value is one element, however large n is."""
+    """The value is a single element, whatever n is."""
 
     def log_density(self, element: Element, y: FloatArray, rate: FloatArray) -> FloatArray:
         return single_element(element, y, rate).log_sum
@@ -35,13 +35,13 @@ class SingleElement(ValueLaw):
 
 
 class ObservedHurdle(ObservedDistribution):
-    """The value of an observed pair: one element, whatever its rate."""
+    """The value of an observed pair, a single element."""
 
     law = SingleElement()
 
 
 class Hurdle(PairDistribution):
-    r"""A pair observed with probability :math:`1 - e^{-\Lambda}` whose value is one element.
+    r"""A pair observed with probability :math:`1 - e^{-\Lambda}` whose value is a single element.
 
     Parameters
     ----------

@@ -99,8 +99,8 @@ class _Grid:
         in_logs = self.distribution.element.support.lowest >= 0 and bool(np.all(values > 0))
         values = np.log(values) if in_logs else values
         axes = [self.nodes[j] for j in wide]
-        found = RegularGridInterpolator(axes, values.squeeze(), "cubic")(self.points[:, wide])
-        return (np.exp(found) if in_logs else found).reshape(self.shape)
+        at_points = RegularGridInterpolator(axes, values.squeeze(), "cubic")(self.points[:, wide])
+        return (np.exp(at_points) if in_logs else at_points).reshape(self.shape)
 
 
 def _coordinates(distribution: PairDistribution) -> list[FloatArray]:

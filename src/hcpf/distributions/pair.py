@@ -26,7 +26,7 @@ Moments = tuple[FloatArray, FloatArray]
 
 _RATE = Domain("finite and 0 or more", lambda x: x >= 0)
 TINY = 1e-300
-"""Stands in for a rate of 0 where the limit is meant."""
+"""Replaces a rate of 0, whose limit is meant."""
 _CHUNK = 1 << 14  # pairs whose cdf is summed at once
 
 
@@ -76,8 +76,8 @@ class Distribution:
             raise InputError(f"element must be an Element such as Gamma(2, 1), got {element!r}.")
         if not element.is_complete:
             raise IncompleteElementError(
-                f"{element!r} has parameters left out: give them, or call complete(y) to "
-                "estimate them."
+                f"{element!r} has parameters that are not set. Pass them, or estimate them with "
+                "complete(y)."
             )
         object.__setattr__(self, "rate", np.asarray(_RATE.check(type(self).__name__, "rate", rate)))
         object.__setattr__(self, "element", element)
@@ -86,7 +86,7 @@ class Distribution:
 
     @property
     def _log_mass(self) -> FloatArray:
-        """Log of the probability that is left; infinite where no pair is ever observed."""
+        """Log of the probability to divide by; infinite if the pair is never observed."""
         raise NotImplementedError
 
     @property
@@ -163,7 +163,7 @@ class Distribution:
         return self._like(self.rate[index], self.element.at(index))
 
     def _like(self, rate: FloatArray, element: Element) -> Self:
-        """Put together checked parts, without a second check."""
+        """Return a distribution of checked parts, without checking them again."""
         other = object.__new__(type(self))
         object.__setattr__(other, "rate", rate)
         object.__setattr__(other, "element", element)
@@ -177,17 +177,18 @@ class Distribution:
         shape = np.broadcast_shapes(levels.shape, self.shape)
         flat, levels = self._flattened(shape), np.broadcast_to(levels, shape)
         lowest, highest = self._ends
-        found = invert_cdf(
+        quantiles = invert_cdf(
             lambda y, index: flat.at(index).cdf(y),
             np.clip(levels, TINY, np.nextafter(1.0, 0.0)).ravel(),
             mean=np.broadcast_to(self.mean, shape).ravel(),
             spread=np.broadcast_to(_finite(np.sqrt(self.variance), self.mean), shape).ravel(),
             discrete=self.element.support.discrete,
         )
-        return np.where(levels <= 0, lowest, np.where(levels >= 1, highest, found.reshape(shape)))
+        inside = np.where(levels >= 1, highest, quantiles.reshape(shape))
+        return np.where(levels <= 0, lowest, inside)
 
     def interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
-        """Return the equal-tailed interval that holds a share ``level`` of the distribution."""
+        """Return the equal-tailed interval of probability ``level``."""
         tail = tail_of(level)
         return self.quantile(tail), self.quantile(1.0 - tail)
 
@@ -276,10 +277,10 @@ class PairDistribution(Distribution):
 
     @property
     def _ends(self) -> tuple[FloatArray, FloatArray]:
-        ever = self.rate > 0
+        is_possible = self.rate > 0
         lowest = min(self.element.support.lowest, 0.0)
         highest = np.maximum(self.law.highest(self.element, self.rate), 0.0)
-        return np.where(ever, lowest, 0.0), np.where(ever, highest, 0.0)
+        return np.where(is_possible, lowest, 0.0), np.where(is_possible, highest, 0.0)
 
 
 def tail_of(level: float) -> float:
@@ -302,5 +303,5 @@ def _as_shape(size: int | Sequence[int] | None) -> tuple[int, ...]:
 
 
 def _finite(spread: FloatArray, mean: FloatArray) -> FloatArray:
-    """Return the spread, or a start for a search where there is none."""
+    """Return the spread, or a start for the search if it is infinite."""
     return np.where(np.isfinite(spread), spread, np.abs(mean) + 1.0)

@@ -1,4 +1,4 @@
-"""The predictive distribution with the uncertainty of the factors: an average over draws."""
+"""Predictive distributions averaged over draws of the factors."""
 
 from typing import Any
 
@@ -45,17 +45,17 @@ class _Average:
         return np.maximum(second - np.square(self.mean), 0.0)
 
     def log_density(self, y: ArrayLike) -> FloatArray:
-        """Log density of observing the value ``y``."""
-        parts, weights = self._beside(as_float_array(y, "y"))
+        """Return the log density of observing the value ``y``."""
+        parts, weights = self._aligned(as_float_array(y, "y"))
         return np.asarray(special.logsumexp(parts.log_density(y), axis=0, b=weights))
 
     def cdf(self, y: ArrayLike) -> FloatArray:
-        """Probability of a value of at most ``y``."""
-        parts, weights = self._beside(as_float_array(y, "y"))
+        """Return the probability of a value of at most ``y``."""
+        parts, weights = self._aligned(as_float_array(y, "y"))
         return np.sum(weights * parts.cdf(y), axis=0)
 
-    def _beside(self, y: FloatArray) -> tuple[Any, FloatArray]:
-        """Parts and weights with the draws before every dimension of ``y`` and of the pairs."""
+    def _aligned(self, y: FloatArray) -> tuple[Any, FloatArray]:
+        """Return parts and weights with the draws before the dimensions of ``y`` and the pairs."""
         self._shape_with(y.shape)
         lead = (slice(None), *(None,) * (y.ndim - len(self.shape)))
         return self._parts.at(lead), self._weights[lead]
@@ -65,38 +65,39 @@ class _Average:
             return np.broadcast_shapes(shape, self.shape)
         except ValueError:
             raise InputError(
-                f"Values of shape {shape} do not go with pairs of shape {self.shape}."
+                f"Values of shape {shape} do not broadcast with pairs of shape {self.shape}."
             ) from None
 
     def quantile(self, q: ArrayLike) -> FloatArray:
-        """The smallest value whose cdf is at least ``q``, for 0 < q < 1."""
+        """Return the smallest value whose cdf is at least ``q``, for 0 < q < 1."""
         levels = as_float_array(q, "q")
         if not np.all((levels > 0) & (levels < 1)):
             raise InputError(f"quantile: q must lie strictly between 0 and 1, got {q!r}.")
         shape = self._shape_with(levels.shape)
-        parts, weights = self._beside(levels)
+        parts, weights = self._aligned(levels)
         full = (len(weights), *shape)
         flat = len(weights), -1
         rates = np.broadcast_to(parts.rate, full).reshape(flat)
         element = parts.element.broadcast_to(full).reshape(flat)
         weights = np.broadcast_to(weights, full).reshape(flat)
-        kind = type(parts)
+        distribution = type(parts)
 
         def cdf(y: FloatArray, index: Any) -> FloatArray:
-            some = (slice(None), index)
-            return np.sum(weights[some] * kind(rates[some], element.at(some)).cdf(y), axis=0)
+            chosen = (slice(None), index)
+            cdfs = distribution(rates[chosen], element.at(chosen)).cdf(y)
+            return np.sum(weights[chosen] * cdfs, axis=0)
 
-        found = invert_cdf(
+        quantiles = invert_cdf(
             cdf,
             np.broadcast_to(levels, shape).ravel(),
             mean=np.broadcast_to(self.mean, shape).ravel(),
             spread=np.broadcast_to(np.sqrt(self.variance), shape).ravel(),
             discrete=self.element.support.discrete,
         )
-        return found.reshape(shape)
+        return quantiles.reshape(shape)
 
     def interval(self, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
-        """The equal-tailed interval that holds a share ``level`` of the distribution."""
+        """Return the equal-tailed interval of probability ``level``."""
         tail = tail_of(level)
         return self.quantile(tail), self.quantile(1.0 - tail)
 
@@ -109,14 +110,14 @@ class _Average:
         rates = self._parts.rate.reshape(draws, -1)
         level = rng.random((size, 1, weights.shape[1]))
         chosen = np.sum(np.cumsum(weights, axis=0)[None] < level, axis=1)
-        picked = np.minimum(chosen, draws - 1), np.arange(weights.shape[1])
-        element = self.element.reshape((draws, -1)).at(picked)
-        drawn = type(self._parts)(rates[picked], element).sample(rng=rng)
+        index = np.minimum(chosen, draws - 1), np.arange(weights.shape[1])
+        element = self.element.reshape((draws, -1)).at(index)
+        drawn = type(self._parts)(rates[index], element).sample(rng=rng)
         return drawn.reshape(size, *self.shape)
 
 
 class PosteriorPredictive(_Average):
-    """X+ averaged over draws of the factors, the first axis; ``observed`` is X++."""
+    """X+ averaged over draws of the factors, which are the first axis; ``observed`` is X++."""
 
     def __init__(self, draws: PairDistribution) -> None:
         super().__init__(draws, np.full(draws.shape, 1.0 / draws.shape[0]))
@@ -124,16 +125,16 @@ class PosteriorPredictive(_Average):
 
     @property
     def prob_observed(self) -> FloatArray:
-        """Probability that the pair is observed."""
+        """The probability that the pair is observed."""
         return np.mean(self._draws.prob_observed, axis=0)
 
     @property
     def mean_observed(self) -> FloatArray:
-        """Expected value given that the pair is observed."""
+        """The expected value given that the pair is observed."""
         return self.observed.mean
 
     def log_density_observed(self, y: ArrayLike) -> FloatArray:
-        """Log density of ``y`` given that the pair is observed."""
+        """Return the log density of ``y`` given that the pair is observed."""
         return self.observed.log_density(y)
 
     @property

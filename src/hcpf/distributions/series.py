@@ -1,9 +1,9 @@
-r"""The sum over n that defines every compound Poisson density.
+r"""The sum over n in the density of a compound Poisson distribution.
 
-The terms :math:`\mathrm{Po}(n \mid \Lambda)\, p(y \mid n)` are log-concave in n for every element
-of an additive exponential dispersion model used here, so they rise to one mode and fall on
-either side: the sum starts there and stops where a further term cannot change it. Most often n is
-small and the first few terms are all that count, so these are tried before.
+The terms :math:`\mathrm{Po}(n \mid \Lambda)\, p(y \mid n)` are log-concave in n for all elements
+of this package, so they rise to one mode and fall on both sides of it. The sum starts at the mode
+and stops where further terms are negligible. Most often n is small, so the first terms are tried
+before the mode is searched.
 """
 
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from hcpf.elements.base import Element
 from hcpf.elements.special import log_poisson
 
 _CHUNK = 1 << 10  # entries summed at once
-_FIRST_BLOCK, _LARGEST_BLOCK = 16, 1024
-_NEGLIGIBLE = 1e-20
+_FIRST_BLOCK, _MAX_BLOCK = 16, 1024  # terms computed at once
+_NEGLIGIBLE = 1e-20  # relative to the largest term
 
 
 @dataclass(frozen=True)
 class SeriesSum:
-    """log of the sum, and the mean and second moment of n under the normalized terms."""
+    """The log of the sum, and the mean and second moment of n under the normalized terms."""
 
     log_sum: FloatArray
     mean: FloatArray
@@ -29,21 +29,21 @@ class SeriesSum:
 
 
 def sum_over_n(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
-    r"""Sum :math:`\mathrm{Po}(n \mid \Lambda)\, p(y \mid n)` over n >= 1 for each (y, rate)."""
+    r"""Return the sum of :math:`\mathrm{Po}(n \mid \Lambda)\, p(y \mid n)` over n >= 1."""
     y, rate, *_ = np.broadcast_arrays(y, rate, *element.parameters.values())
     flat = element.broadcast_to(y.shape)
     values, rates = y.ravel(), rate.ravel()
     out = np.empty((3, values.size))
     for start in range(0, values.size, _CHUNK):
         part = slice(start, start + _CHUNK)
-        with np.errstate(over="ignore"):  # a value too far out has density 0
+        with np.errstate(over="ignore"):  # the density of an extreme value underflows to 0
             out[:, part] = _sum_chunk(flat.at(part), values[part], rates[part])
     log_sum, mean, second = out.reshape(3, *y.shape)
     return SeriesSum(log_sum, mean, second)
 
 
 def single_element(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
-    """Return the same where the value is one element whatever n is: n is Poisson given n >= 1."""
+    """Return the same sum if the value is a single element: n is Poisson given n >= 1."""
     y, rate, *_ = np.broadcast_arrays(y, rate, *element.parameters.values())
     with np.errstate(over="ignore"):
         density = element.log_density_unchecked(y, np.ones_like(y))
@@ -52,32 +52,31 @@ def single_element(element: Element, y: FloatArray, rate: FloatArray) -> SeriesS
 
 
 class _Terms:
-    """The terms of some entries, as a function of n."""
+    """The terms of several entries, as a function of n."""
 
     def __init__(self, element: Element, y: FloatArray, rate: FloatArray) -> None:
         self.element, self.y, self.rate = element, y, rate
         self.low, self.high = element.n_range(y)
 
     def of(self, chosen: BoolArray) -> "_Terms":
-        """Those of some of the entries."""
+        """Return the terms of the chosen entries."""
         return _Terms(self.element.at(chosen), self.y[chosen], self.rate[chosen])
 
     def at(self, n: FloatArray) -> FloatArray:
-        """Logs of the terms at n, one for each entry or a row for each."""
+        """Return the logs of the terms at n, which has one number or one row per entry."""
         column = (slice(None),) + (None,) * (n.ndim - 1)
         density = self.element.at(column).log_density_unchecked(self.y[column], n)
         return log_poisson(n, self.rate[column]) + density
 
     def block(self, n: FloatArray) -> FloatArray:
-        """Logs of the terms at rows of n, of which some may be impossible."""
+        """Return the logs of the terms at rows of n, -inf where n is impossible."""
         low, high = self.low[:, None], self.high[:, None]
         return np.where((n >= low) & (n <= high), self.at(np.clip(n, low, high)), -np.inf)
 
 
 def _sum_chunk(element: Element, y: FloatArray, rate: FloatArray) -> FloatArray:
-    """Log of the sum, mean and second moment of n."""
+    """Return the log of the sum, and the mean and second moment of n."""
     terms = _Terms(element, y, rate)
-    # Few elements are the rule: the first terms mostly hold all that counts.
     step = np.arange(_FIRST_BLOCK, dtype=np.float64)
     first = terms.block(terms.low[:, None] + step)
     peak = first.max(axis=1)
@@ -90,10 +89,10 @@ def _sum_chunk(element: Element, y: FloatArray, rate: FloatArray) -> FloatArray:
     return out
 
 
-def _outward(terms: _Terms, mode: FloatArray, further: BoolArray) -> FloatArray:
-    """The same from the mode outward, which is known but where it lies further up."""
-    if np.any(further):
-        mode[further] = _mode(terms.of(further))
+def _outward(terms: _Terms, mode: FloatArray, is_above: BoolArray) -> FloatArray:
+    """Return the same, summed from the mode outward; search the mode where it is above."""
+    if np.any(is_above):
+        mode[is_above] = _mode(terms.of(is_above))
     peak = terms.at(mode)
     total, first, second = np.ones_like(mode), np.zeros_like(mode), np.zeros_like(mode)
     for direction in (1.0, -1.0):
@@ -105,17 +104,17 @@ def _outward(terms: _Terms, mode: FloatArray, further: BoolArray) -> FloatArray:
             total[active] += weight.sum(axis=1)
             first[active] += weight @ step
             second[active] += weight @ (step * step)
-            # A log-concave sequence that has fallen this far leaves nothing behind that counts.
+            # The sequence is log-concave: all later terms are smaller still.
             active[active] = weight[:, -1] > _NEGLIGIBLE
-            reached, size = reached + size, min(2 * size, _LARGEST_BLOCK)
+            reached, size = reached + size, min(2 * size, _MAX_BLOCK)
     return _moments(peak, mode, total, first, second)
 
 
 def _moments(
     peak: FloatArray, start: FloatArray, total: FloatArray, first: FloatArray, second: FloatArray
 ) -> FloatArray:
-    """Log of the sum, mean and second moment, from sums relative to the peak and to a first n."""
-    total = np.where(total > 0.0, total, 1.0)  # where no term is finite
+    """Return log sum, mean and second moment from sums relative to the peak and to ``start``."""
+    total = np.where(total > 0.0, total, 1.0)  # if no term is finite
     first, second = first / total, second / total
     with np.errstate(invalid="ignore"):
         return np.stack(
@@ -124,18 +123,18 @@ def _moments(
 
 
 def _mode(terms: _Terms) -> FloatArray:
-    """Find the n with the largest term of each entry, by bisection on the sign of the slope."""
+    """Return the n with the largest term per entry, by bisection on the sign of the slope."""
 
     def rises(chosen: BoolArray, n: FloatArray) -> BoolArray:
-        some = terms.of(chosen)
-        return some.at(n + 1.0) > some.at(n)
+        part = terms.of(chosen)
+        return part.at(n + 1.0) > part.at(n)
 
     low, high, rate = terms.low.copy(), terms.high, terms.rate
     active = low < high
     if np.any(active):
         active[active] = rises(active, low[active])
     high = np.where(active, high, low)
-    # Where n is unbounded, double until the terms fall.
+    # If n is unbounded, double it until the terms fall.
     top = np.where(np.isinf(high), np.maximum(2.0 * low, np.ceil(rate)) + 16.0, high)
     climbing = active & np.isinf(high)
     while np.any(climbing):

@@ -1,7 +1,8 @@
 """Entries and pairs that users pass, brought to the ids of a model."""
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.errors import InputError
 
+NEW_ID = "new"
+"""The id of a user or item that is folded in without one."""
+
 
 def as_interactions(X: Any) -> Interactions:
     """Return Interactions as they are, AnnData by its names, and anything else as a matrix."""
@@ -25,7 +29,12 @@ def as_interactions(X: Any) -> Interactions:
 
 
 def over_known(X: Any, axis: Axis, known: IdIndex) -> Interactions:
-    """Return the entries of ``X`` over the known rows of an axis: by id, or by position."""
+    """Return the entries of ``X`` over the known rows of an axis: by id, or by position.
+
+    A mapping or a list of known ids gives the entries of a single new row.
+    """
+    if isinstance(X, Mapping) or _is_id_list(X):
+        return _single_row(X, axis, known)
     data, is_items = as_interactions(X), axis is Axis.ITEMS
     if data is X:
         return (align_items if is_items else align_users)(data, known)
@@ -56,6 +65,27 @@ def over_both(name: str, pairs: Any, users: IdIndex, items: IdIndex) -> Csr:
     )
     aligned.sort_indices()
     return aligned
+
+
+def _is_id_list(X: Any) -> bool:
+    """Return whether ``X`` is a flat list, which cannot be a matrix."""
+    return isinstance(X, list | tuple) and all(np.ndim(one) == 0 for one in cast("list[Any]", X))
+
+
+def _single_row(X: Any, axis: Axis, known: IdIndex) -> Interactions:
+    """Return one new row of the other axis with the values of known ids, 1 for ids in a list."""
+    ids: list[Any] = list(X)
+    columns = known.positions(ids) if ids else np.zeros(0, np.int64)
+    if len(set(columns.tolist())) < len(ids):
+        raise InputError(f"X lists an id twice. Pass a mapping from {axis.word} to value instead.")
+    try:
+        values = [float(X[one]) for one in ids] if isinstance(X, Mapping) else np.ones(len(ids))
+    except (TypeError, ValueError):
+        raise InputError(f"X must map ids of {axis.value} to numbers; got {X!r}.") from None
+    row = sparse.csr_array((values, (np.zeros(len(ids), np.int64), columns)), shape=(1, len(known)))
+    matrix = row if axis is Axis.ITEMS else sparse.csr_array(row.T)
+    users, items = (known.ids, [NEW_ID]) if axis is Axis.USERS else ([NEW_ID], known.ids)
+    return Interactions.from_matrix(matrix, users=users, items=items)
 
 
 def union(marks: Csr | None, more: Csr | None) -> Csr | None:

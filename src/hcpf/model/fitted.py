@@ -197,7 +197,7 @@ class FittedModel:
 
     def recommend(
         self,
-        users: Any,
+        users: Any = None,
         n: int = 10,
         *,
         by: str = "consensus",
@@ -210,8 +210,9 @@ class FittedModel:
 
         Parameters
         ----------
-        users : an id or several
-            Ids of fitted users; for new ones see ``fold_in``.
+        users : an id, several, or "all"
+            Ids of fitted users, or the word "all"; for new users see ``fold_in``. May be omitted
+            if the model has only one user, and a user with the id "all" is given as ["all"].
         n : int, default 10
             The number of items per user; fewer where there are fewer candidates.
         by : {"consensus", "probability", "value", "expected_value"}
@@ -226,7 +227,7 @@ class FittedModel:
         among, deny : ids, optional
             Only these items; none of these.
         """
-        rows = predict.listed(self.user_index, users)
+        rows = self._users_to_rank(users)
         matrix = self._seen(exclude_seen, seen)
         parts = recommend.best(self, rows, n, by=by, seen=matrix, among=among, deny=deny)
         return Recommendations.concatenate(parts)
@@ -297,9 +298,10 @@ class FittedModel:
 
         Parameters
         ----------
-        X : Interactions or matrix
+        X : Interactions, matrix, mapping or list
             The new users. Interactions are matched by the ids of their items; a matrix must have
-            the fitted items as its columns.
+            the fitted items as its columns. A mapping from items to values, or a list of items
+            with value 1, is a single user with the id "new".
         exclude : Interactions or matrix, optional
             Pairs, observed or missing, that take no part: its stored entries mark them. Pairs that
             were excluded in training stay excluded where ``X`` has Interactions with their ids.
@@ -386,6 +388,16 @@ class FittedModel:
         if not flag("exclude_seen", exclude_seen):
             return None
         return recommend.seen_matrix(self, seen, "exclude_seen=True")
+
+    def _users_to_rank(self, users: Any) -> Positions:
+        if isinstance(users, str) and users == "all":
+            return np.arange(len(self.users))
+        if users is None and len(self.users) != 1:
+            raise InputError(
+                f"recommend requires users: this model has {len(self.users):,}. Pass ids, or "
+                '"all" for every user.'
+            )
+        return np.zeros(1, np.int64) if users is None else predict.listed(self.user_index, users)
 
     def _users_to_write(self, users: Any) -> Positions:
         if users is None:
