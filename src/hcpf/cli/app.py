@@ -78,7 +78,10 @@ _COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
     "info": (info.info, ("hcpf info retail", "hcpf info sales.csv", "hcpf info model --json")),
     "report": (
         report.report,
-        ("hcpf report model -o report.html", "hcpf report model sales.csv -o report.html"),
+        (
+            "hcpf report model -o report.html",
+            "hcpf report model -e evaluation.json --names retail -o report.html",
+        ),
     ),
 }
 
