@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 import hcpf
-from hcpf.cli.files import readable_size
+from hcpf.cli.output import readable_size
 from hcpf.errors import MissingDependencyError
 from hcpf.experiments import figure1
 

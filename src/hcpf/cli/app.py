@@ -11,6 +11,7 @@ from hcpf.cli import (
     evaluate,
     fit,
     info,
+    options,
     predict,
     recommend,
     report,
@@ -80,7 +81,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
         report.report,
         (
             "hcpf report model -o report.html",
-            "hcpf report model -e evaluation.json --names retail -o report.html",
+            "hcpf report model -o report.html --evaluation scores.json --names retail",
         ),
     ),
 }
@@ -91,13 +92,12 @@ def _flowing(text: str) -> str:
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
-def _examples(lines: tuple[str, ...]) -> str:
-    return "\n\n".join(["[b]Examples[/b]", *(f"  $ {line}" for line in lines)])
-
-
 for _name, (_command, _lines) in _COMMANDS.items():
     _register = main.command(
-        _name, help=_flowing(_command.__doc__ or ""), epilog=_examples(_lines), no_args_is_help=True
+        _name,
+        help=_flowing(_command.__doc__ or ""),
+        epilog=options.examples(*_lines),
+        no_args_is_help=True,
     )
     _register(_command)
 main.add_typer(reproduce.commands, name="reproduce")

@@ -8,8 +8,8 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.errors import INCOMPLETE, INTERRUPTED
-from hcpf.cli.screen import Field, note, number, show_json, show_rows
-from hcpf.cli.sources import Source
+from hcpf.cli.inputs import Source
+from hcpf.cli.output import Field, duration, note, number, show_json, show_rows
 from hcpf.errors import InputError
 from hcpf.training.settings import Settings
 
@@ -270,7 +270,7 @@ def _show(
         Field("auc", "AUC", partial(_fixed, 3)),
         Field("ndcg", f"NDCG@{top}", partial(_fixed, 3)),
         Field("rmse", "RMSE", number),
-        Field("seconds", "Time", lambda value: "–" if value is None else f"{value:.1f} s"),
+        Field("seconds", "Time", duration),
     ]
     from hcpf.evaluate.candidates import most_likely_first
 

@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.files import prepare_file, replacing
-from hcpf.cli.models import value_model_settings
-from hcpf.cli.screen import element_text, number, percent, show_facts, show_json
-from hcpf.cli.sources import Source
+from hcpf.cli.inputs import Source, value_model_settings
+from hcpf.cli.output import (
+    duration,
+    element_text,
+    number,
+    percent,
+    prepare_file,
+    replacing,
+    show_facts,
+    show_json,
+)
 from hcpf.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -106,7 +113,8 @@ def _show(found: "Evaluation", value_model: dict[str, Any]) -> None:
     assert row.calibration is not None
     show_facts(
         {
-            "trained on": f"{found.n_train:,} entries, {row.passes} passes, {row.seconds:.1f} s",
+            "trained on": f"{found.n_train:,} entries, {row.passes} passes, "
+            f"{duration(row.seconds)}",
             "tested on": f"{found.n_test:,} entries and {found.n_missing:,} missing pairs",
             "element": element_text(value_model),
         },
@@ -144,5 +152,5 @@ def _calibration_facts(found: "Calibration") -> dict[str, Any]:
 
 def _score(score: Any) -> str:
     if score is None:
-        return "does not apply"
+        return "–"
     return str(score) if score.error > 0 else number(score.value)

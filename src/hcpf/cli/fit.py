@@ -10,10 +10,16 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.errors import INTERRUPTED
-from hcpf.cli.files import note_written
-from hcpf.cli.models import prepare_model, value_model_settings
-from hcpf.cli.screen import element_text, ending_text, note, show_facts, show_json
-from hcpf.cli.sources import Source
+from hcpf.cli.inputs import Source, prepare_model, value_model_settings
+from hcpf.cli.output import (
+    duration,
+    element_text,
+    ending_text,
+    note,
+    note_written,
+    show_facts,
+    show_json,
+)
 from hcpf.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -85,7 +91,7 @@ def _show(facts: dict[str, Any]) -> None:
             "fits": facts["fits"],
             "passes": ending_text(facts),
             "ELBO": facts["elbo"],
-            "time": f"{facts['seconds']:.1f} s",
+            "time": duration(facts["seconds"]),
         },
         f"Model {facts['path']}",
     )

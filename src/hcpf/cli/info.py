@@ -11,21 +11,21 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.errors import name_options
-from hcpf.cli.files import readable_size
-from hcpf.cli.models import MANIFEST, load_model
-from hcpf.cli.screen import (
+from hcpf.cli.inputs import MANIFEST, Source, load_model, read_names
+from hcpf.cli.output import (
     Field,
     bars,
+    duration,
     element_text,
     ending_text,
     number,
     percent,
+    readable_size,
     show_facts,
     show_json,
     show_rows,
     wrapped,
 )
-from hcpf.cli.sources import Source, read_names
 from hcpf.errors import InputError
 
 
@@ -144,7 +144,7 @@ def _show_model(about: dict[str, Any]) -> None:
             "priors": [f"users: {priors['user']}", f"items: {priors['item']}"],
             "passes": ending_text(about),
             "ELBO": about["elbo"],
-            "fit time": "–" if about["seconds"] is None else f"{about['seconds']:.1f} s",
+            "fit time": duration(about["seconds"]),
             "written": f"{about['written']} by hcpf {about['version']}",
             "on disk": readable_size(about["bytes"]),
         },

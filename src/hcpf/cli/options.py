@@ -141,3 +141,8 @@ TableFile = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout and nothing else.")]
+
+
+def examples(*lines: str) -> str:
+    """Return examples as the text below the help of a command."""
+    return "\n\n".join(["[b]Examples[/b]", *(f"  $ {line}" for line in lines)])

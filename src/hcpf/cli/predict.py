@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.files import note_written, prepare_table
-from hcpf.cli.models import load_model, parse_ids
+from hcpf.cli.inputs import Source, load_model, parse_ids
+from hcpf.cli.output import Field, note, note_written, prepare_table, show_json, show_rows
 from hcpf.cli.recommend import EXPECTED, PROBABILITY, VALUE
-from hcpf.cli.screen import Field, note, show_json, show_rows
-from hcpf.cli.sources import Source
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:

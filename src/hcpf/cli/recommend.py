@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.files import note_written, prepare_table
-from hcpf.cli.models import load_model, parse_ids
-from hcpf.cli.screen import Field, number, percent, show_json, show_rows
-from hcpf.cli.sources import read_names
+from hcpf.cli.inputs import load_model, parse_ids, read_names
+from hcpf.cli.output import (
+    Field,
+    note_written,
+    number,
+    percent,
+    prepare_table,
+    show_json,
+    show_rows,
+)
 
 if TYPE_CHECKING:
     from hcpf.data.canonical import IdArray

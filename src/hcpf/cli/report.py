@@ -6,10 +6,8 @@ from typing import Annotated
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.files import prepare_file, replacing
-from hcpf.cli.models import load_model
-from hcpf.cli.screen import show_json
-from hcpf.cli.sources import read_names
+from hcpf.cli.inputs import load_model, read_names
+from hcpf.cli.output import prepare_file, replacing, show_json
 
 
 def report(

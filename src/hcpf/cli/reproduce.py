@@ -7,8 +7,7 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.errors import INCOMPLETE
-from hcpf.cli.files import prepare_file, write_file
-from hcpf.cli.screen import note, show_json
+from hcpf.cli.output import note, prepare_file, show_json, write_file
 from hcpf.errors import InputError
 
 commands = typer.Typer(help="Compute the paper's figure and tables.", no_args_is_help=True)
@@ -23,7 +22,12 @@ Only = Annotated[list[str] | None, typer.Option("--only", help="A data set; may 
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the split and of the fits.")]
 
 
-@commands.command("figure1")
+@commands.command(
+    "figure1",
+    epilog=options.examples(
+        "hcpf reproduce figure1", "hcpf reproduce figure1 -o figures/figure1.svg --json"
+    ),
+)
 def figure1(output: Image = Path("figure1.png"), as_json: options.Json = False) -> None:
     """Figure 1: an observed value's distribution as the matrix gets sparser.
 
@@ -100,7 +104,12 @@ def _add_command(name: str, tables: tuple[str, ...], about: str, *, figure: bool
             _draw_figure1(output / "figure1.png")
         _reproduce_tables(tables, data, output, components, only, seed, as_json)
 
-    commands.command(name, help=f"{about} An interrupted run resumes.")(command)
+    lines = (
+        f"hcpf reproduce {name} --data sets",
+        f"hcpf reproduce {name} --data sets -K 20 --only msweb -o results",
+    )
+    text = f"{about} Rerun the same command to resume an interrupted run."
+    commands.command(name, help=text, epilog=options.examples(*lines))(command)
 
 
 _add_command("table3", ("table3",), "Table 3: test log-likelihood of the full matrix.")

@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.files import note_written, prepare_table
-from hcpf.cli.screen import element_text, percent, show_facts, show_json
+from hcpf.cli.output import (
+    element_text,
+    note_written,
+    percent,
+    prepare_table,
+    show_facts,
+    show_json,
+)
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:

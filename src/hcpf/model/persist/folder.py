@@ -6,6 +6,7 @@ crash at any moment leaves the old model, or the new one, whole.
 
 import hashlib
 import json
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,17 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
 from hcpf._version import __version__
 from hcpf.data.canonical import IdArray
 from hcpf.errors import ModelError
 from hcpf.io import file_digest, os_errors, partial_file, write_atomically
-from hcpf.model.persist.id_files import read_ids, write_ids
-from hcpf.model.persist.tensors import map_tensors, write_tensors
 
 MANIFEST = "manifest.json"
 FORMAT, SCHEMA = "hcpf-model", 3
 _ADVICE = "Pass a folder created by save() or hcpf fit."
+_TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
+_LONGEST_HEADER = 1 << 24  # bytes
 _ENDINGS = {"tensors": ".safetensors", "users": ".parquet", "items": ".parquet"}
 
 
@@ -159,3 +162,95 @@ def _find(folder: Path, manifest: dict[str, Any], kind: str, check: bool) -> Pat
 
 def _digest_of(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def write_tensors(path: Path, tensors: dict[str, np.ndarray]) -> None:
+    """Write a file of named arrays."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    try:
+        save_file({name: np.ascontiguousarray(array) for name, array in tensors.items()}, path)
+    except SafetensorError as error:
+        raise OSError(str(error)) from None  # a full disk, for one
+
+
+def map_tensors(path: Path) -> dict[str, np.ndarray]:
+    """Map a file of named arrays; a ModelError says what is wrong with it."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > min(size - 8, _LONGEST_HEADER):
+            raise ModelError(f"{path.name} is truncated or is not a safetensors file.")
+        header = _parse(path, file.read(length))
+    begin = 8 + length
+    tensors: dict[str, np.ndarray] = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        dtype, shape, first, last = _checked(path, name, entry)
+        if begin + last > size:
+            raise ModelError(f"{path.name} is truncated: {name} extends beyond its end.")
+        # Copy on write: nothing changes the file, and kernels need no second compilation.
+        tensors[name] = (
+            np.asarray(np.memmap(path, dtype, "c", begin + first, shape))
+            if last > first
+            else np.zeros(shape, dtype)
+        )
+    return tensors
+
+
+def _parse(path: Path, text: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict):
+        raise ModelError(f"{path.name} has no readable header.")
+    return header
+
+
+def _checked(path: Path, name: str, entry: Any) -> tuple[Any, tuple[int, ...], int, int]:
+    """The type, shape and place of one tensor, if they agree."""
+    try:
+        dtype = np.dtype(_TYPES[entry["dtype"]])
+        shape, (first, last) = tuple(entry["shape"]), entry["data_offsets"]
+        whole = all(type(n) is int and n >= 0 for n in (*shape, first, last))
+    except (KeyError, TypeError, ValueError):
+        raise ModelError(f"{path.name}: the entry of {name} is not readable.") from None
+    count = 1
+    for n in shape if whole else ():
+        count *= n
+    if not whole or last - first != count * dtype.itemsize:
+        raise ModelError(f"{path.name}: the entry of {name} contradicts itself.")
+    return dtype, shape, first, last
+
+
+def write_ids(path: Path, ids: IdArray) -> None:
+    """Write ids as one column."""
+    if len(ids) and isinstance(ids.flat[0], uuid.UUID):
+        column = pa.array([value.bytes for value in ids], pa.binary(16))
+    else:
+        try:
+            column = pa.array(ids)
+        except (pa.ArrowException, UnicodeEncodeError) as error:
+            raise ModelError(f"These ids cannot be saved: {error}.") from None
+    parquet.write_table(pa.table({"id": column}), path)
+
+
+def read_ids(path: Path) -> IdArray:
+    """Read what ``write_ids`` wrote."""
+    try:
+        column = parquet.read_table(path).column("id").combine_chunks()
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise ModelError(f"{path.name} cannot be read: {error}.") from None
+    if pa.types.is_integer(column.type) and not column.null_count:
+        return column.to_numpy()
+    values = column.to_pylist()
+    if pa.types.is_fixed_size_binary(column.type):
+        values = [uuid.UUID(bytes=value) for value in values]
+    elif not all(isinstance(value, str) for value in values):
+        raise ModelError(f"{path.name} holds something other than ids.")
+    ids = np.empty(len(values), dtype=object)
+    ids[:] = values
+    return ids
