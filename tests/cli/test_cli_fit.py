@@ -139,7 +139,7 @@ def test_wrong_options(fails, sales, tmp_path, options, message):
     ("name", "content", "message"),
     [
         ("missing.csv", None, "there is no such file"),
-        ("a.xlsx", "x", "the ending is none of"),
+        ("a.xlsx", "x", "unknown file extension"),
         ("empty.csv", "", "the file is empty"),
         ("text.csv", "user,item,rating\nann,tea,high\n", "the value 'high' is not a number"),
         ("bad.parquet", "no parquet", "cannot be read"),

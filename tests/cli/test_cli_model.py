@@ -131,7 +131,7 @@ def test_simulate_refuses(fails, tmp_path):
     assert "USERS and ITEMS" in fails("simulate", "-o", path, code=2)
     assert "USERS and ITEMS" in fails("simulate", 30, "-o", path, code=2)
     assert "pass all parameters" in fails("simulate", 9, 9, "-o", path, "-e", "gamma")
-    assert "no data set called" in fails("simulate", "--like", "x", "-o", path)
+    assert "Unknown data set" in fails("simulate", "--like", "x", "-o", path)
     assert "strictly between 0 and 1" in fails("simulate", 9, 9, "-o", path, "--density", 2)
     assert "End its name in" in fails("simulate", 9, 9, "-o", tmp_path / "a")
     assert list(tmp_path.iterdir()) == []

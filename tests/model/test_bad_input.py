@@ -92,7 +92,7 @@ def test_an_explanation_is_of_one_pair(model, ids):
 
 
 def test_none_is_no_id(model):
-    for call in ("rate of users", "predict_proba", "recommend", "similar_items", "explain a user"):
+    for call in ("rate of users", "predict_proba", "similar_items", "explain a user"):
         with pytest.raises(InputError, match="got NoneType"):
             IDS[call][1](model, None, None)
 

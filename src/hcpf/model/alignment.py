@@ -69,7 +69,9 @@ def over_both(name: str, pairs: Any, users: IdIndex, items: IdIndex) -> Csr:
 
 def _is_id_list(X: Any) -> bool:
     """Return whether ``X`` is a flat list, which cannot be a matrix."""
-    return isinstance(X, list | tuple) and all(np.ndim(one) == 0 for one in cast("list[Any]", X))
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    return all(np.ndim(one) == 0 for one in cast("list[Any]", X))
 
 
 def _single_row(X: Any, axis: Axis, known: IdIndex) -> Interactions:
