@@ -10,7 +10,6 @@ from hcpf.cli.inputs import Source, value_model_settings
 from hcpf.cli.output import (
     duration,
     element_text,
-    number,
     percent,
     prepare_file,
     replacing,
@@ -108,6 +107,8 @@ def _as_json(found: "Evaluation", value_model: dict[str, Any], components: int) 
 
 
 def _show(found: "Evaluation", value_model: dict[str, Any]) -> None:
+    from hcpf.evaluate.scoring import score_text
+
     row = found.model
     assert row.scores is not None
     assert row.calibration is not None
@@ -120,13 +121,13 @@ def _show(found: "Evaluation", value_model: dict[str, Any]) -> None:
         },
         "Evaluation",
     )
-    scores = {label: _score(row.scores[name]) for name, label in _SCORES.items()}
+    scores = {label: score_text(name, row.scores[name]) for name, label in _SCORES.items()}
     show_facts(scores, "\nHeld-out pairs")
     if (ranked := row.ranking) is not None:
         show_facts(
             {
-                f"NDCG@{ranked.k}": _score(ranked.ndcg),
-                f"recall@{ranked.k}": _score(ranked.recall),
+                f"NDCG@{ranked.k}": score_text("ndcg", ranked.ndcg),
+                f"recall@{ranked.k}": score_text("recall", ranked.recall),
                 "users with a hit": f"{percent(ranked.hit_rate.value)} of {ranked.n_users:,}",
             },
             "\nRanking among all items",
@@ -148,9 +149,3 @@ def _calibration_facts(found: "Calibration") -> dict[str, Any]:
         for level, share in found.pit_coverage.items()
     }
     return facts
-
-
-def _score(score: Any) -> str:
-    if score is None:
-        return "–"
-    return str(score) if score.error > 0 else number(score.value)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from hcpf._checks import generator, one_of, whole
 from hcpf._types import FloatArray
@@ -164,13 +165,8 @@ def calibration(
         inside[level] = mean_score((upto >= tail) & (below < 1.0 - tail))
         exact[level] = mean_score((pit >= tail) & (pit < 1.0 - tail))
     histogram = np.histogram(pit, bins=_PIT_BINS, range=(0.0, 1.0))[0] * (_PIT_BINS / len(pit))
-    return Calibration(curve, inside, exact, histogram, _distance_from_uniform(pit), pit)
-
-
-def _distance_from_uniform(pit: FloatArray) -> float:
-    x, n = np.sort(pit), len(pit)
-    step = np.arange(n + 1) / n
-    return float(max(np.max(step[1:] - x), np.max(x - step[:-1])))
+    distance = float(stats.kstest(pit, "uniform", method="asymp").statistic)
+    return Calibration(curve, inside, exact, histogram, distance, pit)
 
 
 def _sample(size: int, max_values: int, rng: np.random.Generator) -> Any:
