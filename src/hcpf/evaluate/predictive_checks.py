@@ -99,7 +99,7 @@ def check_values(
     Returns
     -------
     ValueCheck or None
-        None where all values are the same, so that there is nothing to compare.
+        None where all values are the same.
     """
     model, rng = fitted_model(model), generator(random_state)
     users, items, values = _fitted_entries(model) if data is None else _test_entries(data)
@@ -156,7 +156,7 @@ def _edges(values: FloatArray, discrete: bool, log_scale: bool) -> FloatArray:
         return np.arange(np.floor(low), np.floor(high) + 2.0) - 0.5
     spaced = np.geomspace if log_scale else np.linspace
     edges = spaced(low, high if high > low else values[-1], _BINS + 1)
-    # Between integers, so that every bin holds at least one.
+    # Edges lie between integers: every bin then holds at least one.
     return np.unique(np.floor(edges) + 0.5) if discrete else edges
 
 
