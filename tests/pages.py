@@ -1,9 +1,14 @@
-"""The code on README.md and the pages of docs/, and how the tests run it."""
+"""The code on README.md and the pages of docs/, and how the tests run it.
+
+``python tests/pages.py docs/quickstart.md ...`` writes the output of the code into the pages.
+"""
 
 import contextlib
 import importlib.util
 import io
 import re
+import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +29,28 @@ def python_blocks(page):
     return [code for code, _ in _BLOCK.findall(page.read_text())]
 
 
+def outputs(page):
+    """Run the blocks of a page in turn; yield code, printed output and shown output."""
+    namespace = {"__name__": "page"}
+    for number, (code, shown) in enumerate(_BLOCK.findall(page.read_text())):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, f"{page.name}, block {number}", "exec"), namespace)
+        lines = [line.rstrip() + "\n" for line in printed.getvalue().splitlines()]
+        yield code, "".join(lines), shown
+
+
+def write_outputs(page):
+    """Replace the outputs that a page shows by those of its code."""
+    text = page.read_text()
+    for code, printed, _ in outputs(page):
+        block = f"```python\n{code}```\n"
+        start = text.index(block) + len(block)
+        rest = re.sub(r"\A\n```text\n.*?^```\n", "", text[start:], flags=re.M | re.S)
+        text = text[:start] + (f"\n```text\n{printed}```\n" if printed else "") + rest
+    page.write_text(text)
+
+
 def commands(page):
     """Return the hcpf command lines of a page, from blocks and from inline code, with arguments."""
     text = page.read_text()
@@ -34,18 +61,15 @@ def commands(page):
 
 
 def run(page, *, compare_output=True):
-    """Run the blocks of a page one after another, and compare what they print with the page."""
+    """Run a page, and compare what its code prints with what it shows."""
     for package in _NEEDED.get(page.stem, ()):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
-    namespace = {"__name__": "page"}
-    for number, (code, shown) in enumerate(_BLOCK.findall(page.read_text())):
-        where, printed = f"{page.name}, block {number}", io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, where, "exec"), namespace)
-        assert bool(printed.getvalue()) == bool(shown), f"{where}: output and page differ"
+    for code, printed, shown in outputs(page):
+        where = f"{page.name} shows another output (python tests/pages.py {page}): {code[:60]}"
+        assert bool(printed) == bool(shown), where
         if compare_output:
-            check_output(printed.getvalue(), shown, where)
+            check_output(printed, shown, where)
 
 
 def check_output(printed, shown, where):
@@ -87,3 +111,10 @@ def cases(pages):
             slow = pytest.param(page, True, id=f"{page.stem} in full", marks=pytest.mark.slow)
             found.append(slow)
     return found
+
+
+if __name__ == "__main__":
+    for argument in map(Path, sys.argv[1:]):
+        shown = argument.resolve()
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            write_outputs(shown)

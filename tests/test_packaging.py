@@ -76,7 +76,7 @@ def test_the_wheel_holds_every_file_of_the_package(distributions):
     files = (path for path in (ROOT / "src" / "hcpf").rglob("*") if path.is_file())
     relative = (path.relative_to(ROOT / "src").as_posix() for path in files)
     expected = {name for name in relative if "__pycache__" not in name}
-    for data in ("py.typed", "datasets/retail.parquet", "report/templates/page.html"):
+    for data in ("py.typed", "datasets/retail.parquet", "report/templates/report.html"):
         assert f"hcpf/{data}" in expected
     with zipfile.ZipFile(distributions[1]) as wheel:
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
@@ -150,6 +150,11 @@ def test_every_supported_python_is_declared_and_tested():
     workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
     assert workflow["jobs"]["test"]["strategy"]["matrix"]["python"] == declared
     assert PROJECT["project"]["requires-python"] == f">={declared[0]}"
+
+
+def test_the_lowest_dependencies_are_those_of_existing_extras():
+    named = re.findall(r"--extra (\w+)", (ROOT / ".github/workflows/ci.yml").read_text())
+    assert set(named) == set(PROJECT["project"]["optional-dependencies"]) - {"dev", "docs"}
 
 
 def test_the_citation_has_the_version():

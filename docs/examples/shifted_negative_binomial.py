@@ -1,4 +1,4 @@
-"""An element of one's own: counts from 1 whose spread is free."""
+"""A user-defined element: counts from 1 with a free variance."""
 
 from dataclasses import dataclass
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from hcpf.errors import HcpfError, ParameterError
 
 _MAX_IDLE_SECONDS = 24 * 3600.0
-"""A partial file that nobody wrote to for so long is abandoned, whoever owns it."""
+"""A partial file that was not written to for this long is abandoned, whoever owns it."""
 
-# Process ids mean something on their own machine only, and folders are shared by network.
+# Process ids are valid on their own machine only, and folders may be shared over a network.
 _HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]
 
 _open_partials: set[Path] = set()
@@ -37,7 +37,7 @@ class PartialFile:
     def __init__(self, folder: Path, name: str) -> None:
         token = f"{_HOST}-{os.getpid()}-{secrets.token_hex(4)}"
         self.path = folder / f".{name}.{token}.part"
-        _open_partials.add(self.path)  # before it exists, or another thread would remove it
+        _open_partials.add(self.path)  # before it exists, or another thread may remove it
         try:
             # O_EXCL follows no symbolic link; mode 0o666 leaves the permissions to the umask.
             handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -49,7 +49,7 @@ class PartialFile:
 
     def commit(self, target: Path) -> None:
         """Flush the file to disk and rename it to ``target``, replacing what is there."""
-        self.path.chmod(self._mode)  # some libraries replace the file by a private one
+        self.path.chmod(self._mode)  # some libraries replace the file, with other permissions
         _flush(self.path, os.O_RDWR)
         self.path.replace(target)
         with suppress(OSError):  # not all systems can flush the names in a folder
@@ -67,7 +67,7 @@ def partial_file(folder: Path, name: str) -> Generator[PartialFile]:
     try:
         yield partial
     finally:
-        with suppress(OSError):  # the error that led here matters more
+        with suppress(OSError):  # an error of the block must not be hidden
             partial.path.unlink(missing_ok=True)
         _open_partials.discard(partial.path)
 
@@ -181,9 +181,9 @@ def _is_abandoned(path: Path, host: str, pid: int) -> bool:
 
 def _is_alive(pid: int) -> bool:
     if pid == os.getpid():
-        return False  # ours are in _open_partials; this one was an earlier process of the same id
+        return False  # ours are in _open_partials: an earlier process had the same id
     if os.name != "posix":
-        return True  # signal 0 is Ctrl-C on Windows, no question
+        return True  # on Windows signal 0 is Ctrl-C, not a test
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -251,5 +251,5 @@ def _check_element(element: Any) -> Element:
 def _check_index(name: str, index: ArrayLike, size: int) -> IntArray:
     array = np.asarray(index)
     if array.dtype.kind not in "iu" or np.any((array < 0) | (array >= size)):
-        raise InputError(f"rate: {name} must be integers from 0 to {size - 1}, got {index!r}.")
+        raise InputError(f"rate: {name} must be integers from 0 to {size - 1}.")
     return array

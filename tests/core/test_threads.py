@@ -11,7 +11,7 @@ import pytest
 import hcpf
 from hcpf import HCPF
 from hcpf.core import threads
-from hcpf.core.threads import kernel_threads, share
+from hcpf.core.threads import kernel_threads, run_in_parallel
 
 DEFAULT = threads.MOST_THREADS
 
@@ -34,14 +34,16 @@ def test_every_place_is_visited_once(four_threads, size):
         time.sleep(0.1 / np.clip(size, 1, 16))  # the others wake up, on a busy machine too
         visits[first:last] += 1
 
-    share(visit, size, visits)
+    run_in_parallel(visit, size, visits)
     assert np.all(visits == 1)
     assert (len(who) > 1) == (size > 1)
 
 
 def test_little_work_wakes_nobody(four_threads):
     who = []
-    share(lambda first, last: who.append((threading.get_ident(), first, last)), 8, work=10.0)
+    run_in_parallel(
+        lambda first, last: who.append((threading.get_ident(), first, last)), 8, work=10.0
+    )
     assert who == [(threading.get_ident(), 0, 8)]
 
 
@@ -53,8 +55,8 @@ def test_an_error_on_any_thread_reaches_the_caller(four_threads, bad):
             raise ZeroDivisionError("on purpose")
 
     with pytest.raises(ZeroDivisionError, match="on purpose"):
-        share(fail, 8)
-    share(lambda first, last: None, 8)
+        run_in_parallel(fail, 8)
+    run_in_parallel(lambda first, last: None, 8)
 
 
 def test_the_number_of_threads_is_restored_after_an_error(four_threads):

@@ -114,7 +114,7 @@ def test_popular_items_come_first_and_seen_ones_never():
 
 def test_nothing_held_out_is_refused():
     parts = world(SEEN, [])
-    with pytest.raises(InputError, match="nothing to find"):
+    with pytest.raises(InputError, match="no observed pairs"):
         ranking(Oracle(RATES, Degenerate(), SEEN), parts)
     with pytest.raises(InputError, match="k must be"):
         ranking(Oracle(RATES, Degenerate(), SEEN), parts, k=0)

@@ -43,7 +43,7 @@ def test_the_model_comes_first_and_is_scored_as_elsewhere(parts, found):
     [
         ({"element": "presence"}, ["Popularity"]),
         ({"element": "poisson"}, ["Popularity", "Binary HPF", "HPF"]),
-        ({"train_on": "observed", "element": "poisson"}, ["One distribution", "Item averages"]),
+        ({"train_on": "observed", "element": "poisson"}, ["Shared element", "Element per item"]),
     ],
     ids=str,
 )

@@ -132,7 +132,7 @@ def test_a_model_of_observed_pairs_only(data, parts, tmp_path):
     found = evaluate_model(unfitted(**settings), parts)
     page = read(write_report(fitted(data, **settings), tmp_path / "r.html", evaluation=found))
     assert "AUC" not in page.text
-    assert "Item averages" in page.text
+    assert "Element per item" in page.text
     assert "it does not predict which pairs are observed" in page.text
 
 

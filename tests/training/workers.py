@@ -76,13 +76,14 @@ def run_alone(split, value_model, priors, plan, seed=7):
 
 
 def run_together(
-    split, value_model, priors, plan, n_workers, seed=7, collectives=None, lost_after=None
-):
+    split, value_model, priors, plan, n_workers, seed=7, collectives=None, lost_after=None,
+    make_comm=ThreadCollective,
+):  # fmt: skip
     """The outcomes of several workers, in rank order; the last one may be lost after some calls."""
     meeting = _Meeting(n_workers)
 
     def work(rank):
-        comm = ThreadCollective(meeting, rank, lost_after if rank == n_workers - 1 else None)
+        comm = make_comm(meeting, rank, lost_after if rank == n_workers - 1 else None)
         if collectives is not None:
             collectives.append(comm)
         rng = np.random.default_rng(seed)

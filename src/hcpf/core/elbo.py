@@ -10,7 +10,7 @@ from hcpf.core.layout import Shard
 from hcpf.core.posterior import axis_prior
 from hcpf.core.priors import Priors
 from hcpf.core.theta import Pooling
-from hcpf.core.threads import share
+from hcpf.core.threads import POSTERIOR_WORK, run_in_parallel
 from hcpf.elements.base import Element
 
 
@@ -41,7 +41,9 @@ def _axis_bound(mine: AxisState, shard: Shard, priors: Priors) -> float:
     parts = np.zeros(len(blocks) - 1)
     prior = axis_prior(priors, mine.axis, mine.n_components)
     arguments = factors, prior, priors.axis(mine.axis)[1], blocks, parts
-    share(kernels.axis_bound, len(parts), *arguments, work=100.0 * factors.a.size)
+    run_in_parallel(
+        kernels.axis_bound, len(parts), *arguments, work=POSTERIOR_WORK * factors.a.size
+    )
     return float(parts.sum())
 
 
@@ -53,7 +55,7 @@ def _sum_log_z(
     sums = np.zeros(len(layout.blocks) - 1)
     arguments = layout.entries, users.factors, items.factors, arrays, layout.blocks, sums
     work = users.n_components * len(layout.entries.index)
-    share(kernels.sum_log_z, len(sums), *arguments, work=work)
+    run_in_parallel(kernels.sum_log_z, len(sums), *arguments, work=work)
     total = sum_scalar(comm, float(sums.sum()) + shard.tables.constant)
     # The tables are those of shard.element. Where theta has moved since, log p(y | n) differs by
     # -n kappa Psi(theta), which is in the shifts, and by y theta.
@@ -82,6 +84,8 @@ def expected_total(
     if layout.listed.sign != 0.0:
         parts = np.zeros(len(layout.blocks) - 1)
         means = users.factors.mean, items.factors.mean
-        share(kernels.listed_rates, len(parts), *layout.listed[:3], *means, layout.blocks, parts)
+        run_in_parallel(
+            kernels.listed_rates, len(parts), *layout.listed[:3], *means, layout.blocks, parts
+        )
         total += layout.listed.sign * sum_scalar(comm, float(parts.sum()))
     return total

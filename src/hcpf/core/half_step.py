@@ -1,6 +1,6 @@
 """One half-step: the optimal posteriors of the rows of one axis, the other axis held fixed.
 
-A half-step consists of two halves that can also be run apart: ``accumulate`` takes the sums over
+Its two stages can also be run apart: ``accumulate`` takes the sums over
 the entries of each row, ``apply`` turns them into posteriors. With a single worker, and for
 users, whose entries are all on one worker, both run fused (``half_step``), which needs no array of
 statistics. The entries of an item are spread over the workers: each accumulates over its own
@@ -18,7 +18,7 @@ from hcpf.core.collective import Collective, row_block
 from hcpf.core.kernels import Prior, TableArrays
 from hcpf.core.kernels.types import COUNT, CUT
 from hcpf.core.layout import Layout, row_blocks
-from hcpf.core.threads import share
+from hcpf.core.threads import POSTERIOR_WORK, run_in_parallel
 
 
 class StepInfo(NamedTuple):
@@ -34,11 +34,11 @@ class Statistics(NamedTuple):
     """Sums over the entries of each row; they add up over workers."""
 
     totals: FloatArray
-    """E[n] phi_k, rows x K."""
+    """Sums of E[n] times the component's share, rows x K."""
     listed_means: FloatArray
     """Means of the other axis over the listed pairs, rows x K."""
     counts: FloatArray
-    """The columns COUNT, CUT, CROSS_COUNT and VALUE_SUM of the kernels."""
+    """The columns COUNT, CUT, CROSS_COUNT and VALUE_SUM of ``kernels/types.py``."""
 
 
 def update_axis(
@@ -65,10 +65,11 @@ def half_step(
 ) -> StepInfo:
     """Update the rows of one axis, and their ``mean_sums``; ``accumulate`` and ``apply`` fused."""
     blocks, size = layout.blocks, mine.n_components
-    column_sums, counts = np.zeros((len(blocks) - 1, size)), np.zeros((len(blocks) - 1, 2))
-    share(
+    column_sums = np.zeros((len(blocks) - 1, size))
+    counts = np.zeros((len(blocks) - 1, 2))  # COUNT and CUT; the other sums go to the factors
+    run_in_parallel(
         kernels.update_rows, len(blocks) - 1, layout.entries, mine.factors, other.factors, tables,
-        prior, _shared_rates(other, layout), layout.listed, blocks, column_sums, counts,
+        prior, _shared_b(other, layout), layout.listed, blocks, column_sums, counts,
         work=2.0 * size * layout.work,
     )  # fmt: skip
     mine.mean_sums = column_sums.sum(axis=0)
@@ -81,7 +82,7 @@ def accumulate(
     """Return what the entries of each row add up to."""
     shape, blocks = mine.factors.a.shape, layout.blocks
     found = Statistics(np.zeros(shape), np.zeros(shape), np.zeros((shape[0], 4)))
-    share(
+    run_in_parallel(
         kernels.accumulate_rows, len(blocks) - 1, layout.entries, mine.factors, other.factors,
         tables, layout.listed, blocks, *found,
         work=2.0 * shape[1] * layout.work,
@@ -95,16 +96,16 @@ def apply(
     """Set the posteriors of some rows from their statistics; return the sums of their means."""
     blocks = row_blocks(layout.entries, rows.start, rows.stop)
     column_sums = np.zeros((len(blocks) - 1, mine.n_components))
-    share(
+    run_in_parallel(
         kernels.apply_rows, len(blocks) - 1, rows.start, mine.factors, prior,
-        _shared_rates(other, layout), layout.listed.sign, *found, blocks, column_sums,
-        work=100.0 * found.totals.size,
+        _shared_b(other, layout), layout.listed.sign, *found, blocks, column_sums,
+        work=POSTERIOR_WORK * found.totals.size,
     )  # fmt: skip
     return column_sums.sum(axis=0)
 
 
-def _shared_rates(other: AxisState, layout: Layout) -> FloatArray:
-    """Return the part of the rates that all rows share: nothing where only listed pairs train."""
+def _shared_b(other: AxisState, layout: Layout) -> FloatArray:
+    """Return the part of b that all rows share: nothing where only listed pairs train."""
     return np.zeros(other.n_components) if layout.listed.sign > 0 else other.mean_sums
 
 
@@ -128,5 +129,5 @@ def _update_items(
         factors.count, factors.cross_count, factors.value_sum,
     ):  # fmt: skip
         array[:] = comm.gather(array[rows])
-    kernels.scale_rows(factors)
+    kernels.scale_rows(factors)  # sets g, the scales and the multipliers from these
     return info

@@ -4,7 +4,8 @@ A ``Layout`` holds the entries of one axis in CSR form, with the coordinate that
 row of the count tables. The *listed pairs* are those whose means enter the rates one by one: the
 excluded pairs (subtracted from the sums over all rows), or, when training on observed entries only,
 the observed ones. A ``Shard`` is one worker's users along both axes together with what all workers
-share: tables, totals and the values.
+share: tables, totals and the values. ``ShardData`` is its raw matrix, ``ShardSource`` lays shards
+out, and ``UserOrder`` shuffles users for minibatches.
 """
 
 from dataclasses import dataclass
@@ -20,23 +21,24 @@ from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL, Collective, sum_scalar
 from hcpf.core.count_tables import CountTables, tabulate_values
 from hcpf.core.kernels import Entries, ListedPairs
-from hcpf.core.threads import share
+from hcpf.core.threads import run_in_parallel
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
 
 MAX_BLOCKS = 128
 """Fixed blocks of rows: the unit of parallel work, whatever the number of threads."""
 _WORK = 16
-"""Multiply-adds that take as long as a value and the weight of its column."""
+"""The cost of one entry in ``weighted_by_item``, in multiply-adds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The entries of the rows of one axis, in memory or memory-mapped."""
+    """The entries of the rows of one axis."""
 
     entries: Entries
     listed: ListedPairs
     blocks: NDArray[np.int64]
+    """Boundaries of the blocks of rows that a half-step does: blocks[b] to blocks[b + 1]."""
 
     @property
     def n_rows(self) -> int:
@@ -166,7 +168,9 @@ class Values:
         """Return the sum of each user's values, each times the weight of its item."""
         start, stop = self._ends
         out, work = np.empty(len(start)), _WORK * self._matrix.nnz
-        share(kernels.weigh_values, len(out), start, stop, *self._arrays, weight, out, work=work)
+        run_in_parallel(
+            kernels.weigh_values, len(out), start, stop, *self._arrays, weight, out, work=work
+        )
         return out
 
     def degrees(self, axis: Axis) -> NDArray[Any]:

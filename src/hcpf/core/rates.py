@@ -7,7 +7,7 @@ from hcpf._types import FloatArray
 from hcpf.core import kernels
 from hcpf.core.axis import AxisState
 from hcpf.core.layout import Shard
-from hcpf.core.threads import share
+from hcpf.core.threads import run_in_parallel
 
 _CHUNK = 1 << 22  # entries whose rates are computed at once
 
@@ -22,7 +22,7 @@ def pair_rates(
     out = np.empty(len(users), np.float64)
     pairs = users.astype(np.int64), items.astype(np.int64)
     work = user_mean.shape[1] * len(out)
-    share(kernels.pair_rates, len(out), user_mean, item_mean, *pairs, out, work=work)
+    run_in_parallel(kernels.pair_rates, len(out), user_mean, item_mean, *pairs, out, work=work)
     return out
 
 

@@ -21,6 +21,8 @@ from threadpoolctl import ThreadpoolController
 
 MOST_THREADS = int(vars(numba_config)["NUMBA_NUM_THREADS"])
 """The cores that the process may use, or what the environment says instead."""
+POSTERIOR_WORK = 100.0
+"""Multiply-adds that take as long as one digamma and one exponential."""
 _WORTH_WAKING = 1e7  # multiply-adds, about two milliseconds of one core
 _PARTS = 4  # for each thread, so that one on a busy core can leave some to the others
 
@@ -37,7 +39,9 @@ def kernel_threads(n_threads: int | None) -> Generator[None, None, None]:
         _chosen.reset(before)
 
 
-def share(kernel: Callable[..., None], size: int, *arguments: Any, work: float = inf) -> None:
+def run_in_parallel(
+    kernel: Callable[..., None], size: int, *arguments: Any, work: float = inf
+) -> None:
     """Call ``kernel(first, last, *arguments)`` on ranges that together make up ``range(size)``.
 
     ``work`` counts multiply-adds: few are done by the calling thread alone, since on a busy

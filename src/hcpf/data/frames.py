@@ -44,7 +44,7 @@ def _as_frame(frame: Any) -> Any:
             f"frame must be a data frame (pandas, polars, Arrow, ...), got {type(frame).__name__}. "
             "For a matrix use from_matrix(), for arrays of ids from_arrays()."
         ) from None
-    except nw.exceptions.NarwhalsError as error:  # two columns of one name
+    except nw.exceptions.NarwhalsError as error:  # two columns have the same name
         raise InputError(f"The data frame cannot be read: {_one_line(error)}.") from None
 
 
@@ -158,11 +158,11 @@ def _objects(name: str, values: list[Any]) -> ArrowArray:
         return pa.array([value and value.bytes for value in values], pa.binary(16))
     try:
         try:
-            return pa.array(values, from_pandas=True)  # NaN among strings is a missing one
+            return pa.array(values, from_pandas=True)  # NaN among strings means missing
         except OverflowError:  # Arrow infers int64 only
             return pa.array(values, pa.uint64())
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InputError(
-            f"Column {name!r} cannot be read: {_one_line(error)}. Ids must be strings, whole "
-            "numbers or UUIDs, all of one kind, and values numbers."
+            f"Column {name!r} cannot be read: {_one_line(error)}. Ids must be strings, "
+            "integers or UUIDs, all of one kind, and values numbers."
         ) from None

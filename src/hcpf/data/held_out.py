@@ -79,7 +79,8 @@ def hold_out(matrix: Csr, share: float, rng: np.random.Generator) -> tuple[Csr, 
     size = round(share * matrix.nnz)
     if size == 0 or size == matrix.nnz:
         raise InputError(
-            f"validation={share:g} of {matrix.nnz} entries leaves nothing on one side."
+            f"validation={share:g} of {matrix.nnz} entries leaves none for training or for "
+            "validation. Use another share or more data."
         )
     chosen = np.zeros(matrix.nnz, dtype=np.bool_)
     chosen[rng.choice(matrix.nnz, size, replace=False)] = True

@@ -36,9 +36,9 @@ def locate(
 def select(matrix: Csr, mask: NDArray[np.bool_]) -> Csr:
     """Return a matrix of the stored entries that ``mask`` marks."""
     # List the rarer of the two, which avoids an 8-byte number per entry.
-    mostly = 2 * np.count_nonzero(mask) > len(mask)
-    before = np.searchsorted(np.flatnonzero(~mask if mostly else mask), matrix.indptr)
-    pointer = matrix.indptr - before if mostly else before
+    is_common = 2 * np.count_nonzero(mask) > len(mask)
+    before = np.searchsorted(np.flatnonzero(~mask if is_common else mask), matrix.indptr)
+    pointer = matrix.indptr - before if is_common else before
     return sparse.csr_array((matrix.data[mask], matrix.indices[mask], pointer), shape=matrix.shape)
 
 
@@ -51,17 +51,19 @@ def without(matrix: Csr, pairs: Csr) -> Csr:
     return matrix if kept.all() else select(matrix, kept)
 
 
-def some_rows(matrix: Csr, max_entries: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def sample_rows(matrix: Csr, max_entries: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return random rows with about ``max_entries`` entries, sorted; all rows if they suffice."""
-    return some_of(np.diff(matrix.indptr), max_entries, rng)
+    return sample_by_sizes(np.diff(matrix.indptr), max_entries, rng)
 
 
-def some_of(degrees: NDArray[Any], max_entries: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return random rows, given by their numbers of entries; see ``some_rows``."""
-    if degrees.sum() <= max_entries:
-        return np.arange(len(degrees))
-    order = rng.permutation(len(degrees))
-    entries = np.cumsum(degrees[order])
+def sample_by_sizes(
+    sizes: NDArray[Any], max_entries: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return random rows, given their numbers of entries; see ``sample_rows``."""
+    if sizes.sum() <= max_entries:
+        return np.arange(len(sizes))
+    order = rng.permutation(len(sizes))
+    entries = np.cumsum(sizes[order])
     return np.sort(order[: max(int(np.searchsorted(entries, max_entries)), 1)])
 
 

@@ -1,5 +1,6 @@
 """A summary of data: size, entries per user and item, values, elements that apply, warnings."""
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -111,7 +112,7 @@ def summarize(data: Interactions, repeated_rows: int = 0) -> DataSummary:
         ),
         histogram=histogram(values),
         elements=[element.name for element in ALL if np.all(element.support.contains(values))],
-        warnings=_warnings(data, values, repeated_rows),
+        warnings=list(_warnings(data, values, repeated_rows)),
     )  # fmt: skip
 
 
@@ -152,84 +153,54 @@ def _round_to_two_digits(edges: FloatArray) -> FloatArray:
     return np.round(edges / scale) * scale
 
 
-def _warnings(data: Interactions, values: FloatArray, repeated_rows: int) -> list[str]:
-    repeated = []
+def _warnings(data: Interactions, values: FloatArray, repeated_rows: int) -> Iterator[str]:
     if repeated_rows:
         rows = "row repeats" if repeated_rows == 1 else "rows repeat"
-        repeated = [f"{repeated_rows:,} {rows} a pair: pass duplicates='sum', 'mean' or 'last'."]
-    return [
-        *repeated,
-        *_constant_values(values),
-        *_density(data, values),
-        *_heavy_tail(values),
-        *_dominant_rows(data),
-        *_short_rows(data),
-    ]
+        yield f"{repeated_rows:,} {rows} a pair: pass duplicates='sum', 'mean' or 'last'."
+    yield from _value_warnings(values)
+    if data.density > _DENSE and np.ptp(values):
+        yield (
+            f"dense: {data.density:.1%} of all pairs are observed, which makes a value a sum of "
+            "many elements. Try hurdle=True, a single element; element='auto' compares both."
+        )
+    yield from _row_warnings(data)
 
 
-def _constant_values(values: FloatArray) -> list[str]:
+def _value_warnings(values: FloatArray) -> Iterator[str]:
     distinct, counts = np.unique(values, return_counts=True)
-    mode = int(np.argmax(counts))
-    share = counts[mode] / len(values)
+    mode, share = distinct[np.argmax(counts)], counts.max() / len(values)
     if len(distinct) == 1:
-        return [
-            f"every value is {distinct[0]:g}: only which pairs are observed can be learned. Use "
+        yield (
+            f"every value is {mode:g}: only which pairs are observed can be learned. Use "
             "element='presence'."
-        ]
-    if share <= _NEARLY_CONSTANT:
-        return []
-    return [
-        f"nearly constant: {share:.1%} of the values are {distinct[mode]:g}. element='presence' "
-        "may predict as well."
-    ]
-
-
-def _density(data: Interactions, values: FloatArray) -> list[str]:
-    if data.density <= _DENSE or not np.ptp(values):
-        return []
-    return [
-        f"dense: {data.density:.1%} of all pairs are observed, which makes a value a sum of many "
-        "elements. Try hurdle=True, where it is a single one; element='auto' compares both."
-    ]
-
-
-def _heavy_tail(values: FloatArray) -> list[str]:
+        )
+    elif share > _NEARLY_CONSTANT:
+        yield (
+            f"nearly constant: {share:.1%} of the values are {mode:g}. element='presence' may "
+            "predict as well."
+        )
     if values.min() < 0 or values.sum() <= 0:
-        return []
-    median = max(float(np.median(values)), 1e-300)
+        return
+    ratio = float(values.max() / max(float(np.median(values)), 1e-300))
     top = np.sort(values)[-max(1, len(values) // 100) :]
-    share, ratio = float(top.sum() / values.sum()), float(values.max() / median)
-    concentrated = share > _HEAVY_TAIL and len(values) >= _MIN_TAIL_VALUES
-    if not concentrated and ratio < _OUTLIER_RATIO:
-        return []
-    return [
-        f"heavy tail: 1% of the values hold {share:.1%} of the total, and the largest is "
-        f"{ratio:,.0f} times the median. Try inverse_gaussian, or cap the largest values."
-    ]
+    share = float(top.sum() / values.sum())
+    if ratio >= _OUTLIER_RATIO or (share > _HEAVY_TAIL and len(values) >= _MIN_TAIL_VALUES):
+        yield (
+            f"heavy tail: 1% of the values hold {share:.1%} of the total, and the largest is "
+            f"{ratio:,.0f} times the median. Try inverse_gaussian, or cap the largest values."
+        )
 
 
-def _dominant_rows(data: Interactions) -> list[str]:
-    warnings: list[str] = []
+def _row_warnings(data: Interactions) -> Iterator[str]:
     for word, axis, ids in (("user", 1, data.users), ("item", 0, data.items)):
-        if len(ids) < _MIN_ROWS:
-            continue
         totals = np.abs(data.matrix).sum(axis=axis)
         largest = int(np.argmax(totals))
         share = float(totals[largest] / max(totals.sum(), 1e-300))
-        if share > _DOMINANT:
-            warnings.append(f"one {word}, {ids[largest]}, has {share:.1%} of the total.")
-    return warnings
-
-
-def _short_rows(data: Interactions) -> list[str]:
-    warnings: list[str] = []
-    counted = (("users", _entries_per_user(data)), ("items", _entries_per_item(data)))
-    for word, counts in counted:
+        if len(ids) >= _MIN_ROWS and share > _DOMINANT:
+            yield f"one {word}, {ids[largest]}, has {share:.1%} of the total."
+    for word, counts in (("users", _entries_per_user(data)), ("items", _entries_per_item(data))):
         empty, single = int(np.sum(counts == 0)), float(np.mean(counts == 1))
         if empty:
-            warnings.append(f"{empty:,} {word} have no entry: nothing can be learned about them.")
+            yield f"{empty:,} {word} have no entry: nothing can be learned about them."
         if single > _MANY_SINGLES:
-            warnings.append(
-                f"{single:.1%} of the {word} have one entry: little can be learned about them."
-            )
-    return warnings
+            yield f"{single:.1%} of the {word} have one entry: little can be learned about them."

@@ -41,12 +41,18 @@ _UNREADABLE = (
 logger = logging.getLogger("hcpf")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PublishedDataset:
     """A reader of a published data set, called with the path of its file, folder or archive.
 
     Parameters of a call: ``path``; ``duplicates`` ("error", "sum", "mean" or "last"), how to merge
     several rows of a pair; and the option of the data set, if it has one.
+
+    Examples
+    --------
+    >>> from hcpf import datasets
+    >>> datasets.steam
+    PublishedDataset(steam-200k.csv; behavior: play, purchase; duplicates: sum)
     """
 
     expected: str
@@ -61,6 +67,12 @@ class PublishedDataset:
     """The name of the option."""
     many: bool = False
     """Whether all matching files are read; otherwise there must be only one."""
+
+    def __repr__(self) -> str:
+        parts = [", ".join(self.files), f"duplicates: {self.duplicates}"]
+        if isinstance(self.layouts, Mapping):
+            parts.insert(1, f"{self.option}: {', '.join(map(str, self.layouts))}")
+        return f"PublishedDataset({'; '.join(parts)})"
 
     def __call__(
         self, path: PathLike, *, duplicates: Duplicates | None = None, **options: Any

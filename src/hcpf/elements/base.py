@@ -215,11 +215,11 @@ class Element(ABC):
         return 1.0
 
     @abstractmethod
-    def log_partition(self, theta: ArrayLike) -> FloatArray:
+    def log_partition(self, theta: Parameter) -> FloatArray:
         r"""Return the base log-partition :math:`\Psi(\theta)`."""
 
     @abstractmethod
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
+    def log_base_measure(self, y: FloatArray, kappa: Parameter) -> FloatArray:
         r"""Return the log base measure :math:`\log h(y, \kappa)`."""
 
     @abstractmethod

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._types import ArrayLike, FloatArray
+from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.conjugate import BetaConjugate
 from hcpf.elements.domains import COUNTS, POSITIVE_INTEGER, SMALLEST, UNIT_INTERVAL
@@ -61,11 +61,11 @@ class Binomial(Element):
     def kappa(self) -> Parameter:
         return self.trials
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:
-        return np.logaddexp(0.0, np.asarray(theta, dtype=np.float64))
+    def log_partition(self, theta: Parameter) -> FloatArray:
+        return np.logaddexp(0.0, theta)
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
-        return log_choose(np.asarray(kappa, dtype=np.float64), np.asarray(y, dtype=np.float64))
+    def log_base_measure(self, y: FloatArray, kappa: Parameter) -> FloatArray:
+        return log_choose(kappa, y)
 
     @property
     def mean(self) -> Parameter:
@@ -122,7 +122,7 @@ class Binomial(Element):
         return element if "probability" in given else element.with_mean(float(y.mean()))
 
 
-def log_choose(total: FloatArray, y: FloatArray) -> FloatArray:
+def log_choose(total: Parameter, y: Parameter) -> FloatArray:
     """Return log C(total, y), -inf where y exceeds the total."""
     rest = np.maximum(total - y, 0.0)
     return np.where(y <= total, log_rising(rest + 1.0, y) - special.gammaln(y + 1.0), -np.inf)

@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from hcpf._types import ArrayLike, FloatArray
+from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter
 from hcpf.elements.domains import POSITIVE_COUNTS, Support
 
@@ -26,10 +26,10 @@ class Degenerate(Element):
     def theta(self) -> Parameter:
         return 0.0
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:
+    def log_partition(self, theta: Parameter) -> FloatArray:
         return np.asarray(theta, dtype=np.float64)
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
+    def log_base_measure(self, y: FloatArray, kappa: Parameter) -> FloatArray:
         return np.where(np.equal(y, kappa), 0.0, -np.inf)
 
     @property
@@ -78,7 +78,7 @@ class Presence(Degenerate):
     def seen(cls, values: FloatArray) -> FloatArray:
         return np.ones(len(values))
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
+    def log_base_measure(self, y: FloatArray, kappa: Parameter) -> FloatArray:
         return super().log_base_measure(np.ones_like(y, dtype=np.float64), kappa)
 
     @property

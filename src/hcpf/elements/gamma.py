@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._types import ArrayLike, FloatArray
+from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
 from hcpf.elements.conjugate import Conjugate, Part, Sharing, inverse_if_positive
 from hcpf.elements.domains import POSITIVE, POSITIVE_REALS
@@ -70,11 +70,10 @@ class Gamma(Element):
     def kappa(self) -> Parameter:
         return self.shape
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:
-        return -np.log(-np.asarray(theta, dtype=np.float64))
+    def log_partition(self, theta: Parameter) -> FloatArray:
+        return -np.log(-theta)
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
-        kappa = np.asarray(kappa, dtype=np.float64)
+    def log_base_measure(self, y: FloatArray, kappa: Parameter) -> FloatArray:
         return (kappa - 1.0) * np.log(y) - special.gammaln(kappa)
 
     @property

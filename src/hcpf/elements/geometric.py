@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._types import ArrayLike, FloatArray
+from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.binomial import log_choose
 from hcpf.elements.conjugate import BetaConjugate, inverse_if_positive
@@ -56,12 +56,10 @@ class Geometric(Element):
     def theta(self) -> Parameter:
         return np.log(self.probability)
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:
-        theta = np.asarray(theta, dtype=np.float64)
+    def log_partition(self, theta: Parameter) -> FloatArray:
         return theta - log1mexp(theta)
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
-        y, kappa = np.asarray(y, dtype=np.float64), np.asarray(kappa, dtype=np.float64)
+    def log_base_measure(self, y: FloatArray, kappa: Parameter) -> FloatArray:
         return log_choose(y - 1.0, kappa - 1.0)
 
     @property

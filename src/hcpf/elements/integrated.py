@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hcpf._types import ArrayLike, FloatArray
+from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.conjugate import Conjugate
 from hcpf.elements.domains import POSITIVE, REAL
@@ -73,10 +73,10 @@ class Integrated(Element):
     def highest(self) -> Parameter:
         return self.base.highest
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:
+    def log_partition(self, theta: Parameter) -> FloatArray:
         return self.base.log_partition(theta)
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
+    def log_base_measure(self, y: FloatArray, kappa: Parameter) -> FloatArray:
         return self.base.log_base_measure(y, kappa)
 
     def n_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._types import ArrayLike, FloatArray
+from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
 from hcpf.elements.conjugate import Conjugate, Part, Sharing
 from hcpf.elements.domains import POSITIVE, POSITIVE_REALS
@@ -124,11 +124,10 @@ class InverseGaussian(Element):
     def kappa(self) -> Parameter:
         return self.shape**0.5
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:
-        return -np.sqrt(-2.0 * np.asarray(theta, dtype=np.float64))
+    def log_partition(self, theta: Parameter) -> FloatArray:
+        return -np.sqrt(-2.0 * theta)
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
-        y, kappa = np.asarray(y, dtype=np.float64), np.asarray(kappa, dtype=np.float64)
+    def log_base_measure(self, y: FloatArray, kappa: Parameter) -> FloatArray:
         front = np.log(kappa) - 0.5 * np.log(2.0 * np.pi) - 1.5 * np.log(y)
         return front - kappa * kappa / (2.0 * y)
 

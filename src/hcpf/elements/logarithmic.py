@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._types import ArrayLike, FloatArray
+from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.conjugate import MeanInverse, ModeConjugate
 from hcpf.elements.domains import POSITIVE_COUNTS, SMALLEST, UNIT_INTERVAL
@@ -75,11 +75,10 @@ class Logarithmic(Element):
     def theta(self) -> Parameter:
         return np.log(self.probability)
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:
+    def log_partition(self, theta: Parameter) -> FloatArray:
         return np.log(-log1mexp(theta))
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
-        y, kappa = np.asarray(y, dtype=np.float64), np.asarray(kappa, dtype=np.float64)
+    def log_base_measure(self, y: FloatArray, kappa: Parameter) -> FloatArray:
         return special.gammaln(kappa + 1.0) + log_stirling1(y, kappa) - special.gammaln(y + 1.0)
 
     @property

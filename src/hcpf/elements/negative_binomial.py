@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._types import ArrayLike, FloatArray
+from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.conjugate import BetaConjugate, inverse_if_positive
 from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST, UNIT_INTERVAL, inside_unit
@@ -65,11 +65,10 @@ class NegativeBinomial(Element):
     def kappa(self) -> Parameter:
         return self.successes
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:
+    def log_partition(self, theta: Parameter) -> FloatArray:
         return -log1mexp(theta)
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
-        y = np.asarray(y, dtype=np.float64)
+    def log_base_measure(self, y: FloatArray, kappa: Parameter) -> FloatArray:
         return log_rising(kappa, y) - special.gammaln(y + 1.0)
 
     @property

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._types import ArrayLike, FloatArray
+from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
 from hcpf.elements.conjugate import Conjugate, Part, Sharing
 from hcpf.elements.domains import POSITIVE, REAL, REALS
@@ -67,11 +67,10 @@ class Normal(Element):
     def kappa(self) -> Parameter:
         return self.variance
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:
-        return 0.5 * np.square(np.asarray(theta, dtype=np.float64))
+    def log_partition(self, theta: Parameter) -> FloatArray:
+        return 0.5 * np.square(theta)
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
-        kappa = np.asarray(kappa, dtype=np.float64)
+    def log_base_measure(self, y: FloatArray, kappa: Parameter) -> FloatArray:
         return -0.5 * (np.log(2.0 * np.pi * kappa) + np.square(y) / kappa)
 
     def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from scipy import special
 
-from hcpf._types import ArrayLike, FloatArray
+from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
 from hcpf.elements.conjugate import Conjugate, Part, Sharing
 from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST
@@ -61,11 +61,10 @@ class Poisson(Element):
     def theta(self) -> Parameter:
         return np.log(self.rate)
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:
-        return np.exp(np.asarray(theta, dtype=np.float64))
+    def log_partition(self, theta: Parameter) -> FloatArray:
+        return np.exp(theta)
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
-        y = np.asarray(y, dtype=np.float64)
+    def log_base_measure(self, y: FloatArray, kappa: Parameter) -> FloatArray:
         return special.xlogy(y, kappa) - special.gammaln(y + 1.0)
 
     @property

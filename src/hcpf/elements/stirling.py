@@ -32,19 +32,19 @@ _LOG_2 = float(np.log(2.0))
 _ZERO_EXPONENT = -(2**40)  # stands for the exponent of 0
 
 
-def log_stirling2(y: FloatArray, n: FloatArray) -> FloatArray:
+def log_stirling2(y: FloatArray, n: float | FloatArray) -> FloatArray:
     """Return log of the number of partitions of y objects into n nonempty sets, 1 <= n <= y."""
     return _combine(y, n, _triangle_second, _contour_second)
 
 
-def log_stirling1(y: FloatArray, n: FloatArray) -> FloatArray:
+def log_stirling1(y: FloatArray, n: float | FloatArray) -> FloatArray:
     """Return log of the number of permutations of y objects with n cycles, 1 <= n <= y."""
     return _combine(y, n, _triangle_first, _contour_first)
 
 
 def _combine(
     y: FloatArray,
-    n: FloatArray,
+    n: float | FloatArray,
     triangle: Callable[[int], FloatArray],
     contour: Callable[[FloatArray, FloatArray], FloatArray],
 ) -> FloatArray:

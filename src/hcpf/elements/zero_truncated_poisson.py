@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from hcpf._types import ArrayLike, FloatArray
+from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.conjugate import MeanInverse, ModeConjugate
 from hcpf.elements.domains import POSITIVE, POSITIVE_COUNTS, SMALLEST
@@ -90,14 +90,13 @@ class ZeroTruncatedPoisson(Element):
     def theta(self) -> Parameter:
         return np.log(self.rate)
 
-    def log_partition(self, theta: ArrayLike) -> FloatArray:
-        return log_expm1(np.exp(np.asarray(theta, dtype=np.float64)))
+    def log_partition(self, theta: Parameter) -> FloatArray:
+        return log_expm1(np.exp(theta))
 
     def log_density_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         return y * self.theta - n * log_expm1(self.rate) + self.log_base_measure(y, n)
 
-    def log_base_measure(self, y: ArrayLike, kappa: ArrayLike) -> FloatArray:
-        y, kappa = np.asarray(y, dtype=np.float64), np.asarray(kappa, dtype=np.float64)
+    def log_base_measure(self, y: FloatArray, kappa: Parameter) -> FloatArray:
         return special.gammaln(kappa + 1.0) + log_stirling2(y, kappa) - special.gammaln(y + 1.0)
 
     @property

@@ -76,7 +76,7 @@ class _Baseline:
 
 
 class Popularity(_Baseline):
-    r"""Active users take popular items: rates of rank one, and one element for all values.
+    r"""Rates of rank one, activity times popularity, and a shared element for all values.
 
     The rate is :math:`\Lambda_{ui} = m\, a_u b_i`, m the density of the training pairs, with
 
@@ -92,8 +92,8 @@ class Popularity(_Baseline):
     element
         The distribution of an observed value, as ``HCPF`` takes it.
     smoothing
-        Entries of an average user (item) that are added to each, so that an item without any is
-        not impossible.
+        Entries of an average user (item) that are added to each; above 0, an item without entries
+        is not impossible.
     """
 
     def __init__(self, element: str | Element = "auto", *, smoothing: float = 1.0) -> None:
@@ -237,7 +237,7 @@ class HPF(BinaryHPF):
 
 
 class GlobalElement(_Baseline):
-    """One element for all observed values, and no model of missing pairs."""
+    """A shared element for all observed values, without a model of missing pairs."""
 
     train_on = "observed"
 
@@ -252,7 +252,7 @@ class GlobalElement(_Baseline):
 
 
 class PerItemElement(GlobalElement):
-    r"""An element for each item, with its own mean and a common dispersion.
+    r"""An element per item, with its own mean and a shared dispersion.
 
     The mean of item i is :math:`(c \bar y + \sum_u y_{ui}) / (c + d_i)`, over its :math:`d_i`
     entries, with c the ``smoothing``; the dispersion, where the element has one, maximizes the

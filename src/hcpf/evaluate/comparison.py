@@ -132,8 +132,8 @@ def compare(
     data
         The split.
     k
-        Length of the recommendation lists; a model that does not recommend, or that says nothing
-        about missing pairs, has no ranking.
+        Length of the recommendation lists. Models that do not recommend, or were trained on
+        observed pairs only, have no ranking.
     on
         Other pairs than the test pairs, such as ``data.validation``.
 
@@ -184,7 +184,7 @@ def fit_and_score(
     early_stopping
         Whether the validation pairs of the split decide when the fit stops.
     as_mass
-        Whether continuous elements count by their mass around an integer, see ``pair_scores``.
+        Whether continuous elements are scored by their mass around an integer.
     calibrate
         Whether to measure the calibration as well, for data as sparse as those trained on.
     keep_errors
@@ -240,11 +240,14 @@ def log_likelihood_gain(first: ModelScores, second: ModelScores) -> Score:
     """Return by how much the first model's log-likelihood is higher, paired by pair.
 
     Both were scored on the same pairs, so the standard error is that of the difference, which is
-    much smaller than that of either model. Per 1,000 pairs; between models of observed entries
-    only, per observed pair.
+    much smaller than that of either model. In nats per 1,000 pairs; between models trained on
+    observed pairs only, per observed pair.
     """
     if first.pairs is None or second.pairs is None:
-        raise InputError("log_likelihood_gain requires models that were scored here.")
+        raise InputError(
+            "log_likelihood_gain requires the scores of single pairs, which a loaded Evaluation "
+            "lacks. Pass rows of compare() or of evaluate_model()."
+        )
     return first.pairs.gain_over(second.pairs)
 
 

@@ -110,8 +110,8 @@ def evaluate_model(
         Length of the recommendation lists.
     baselines : bool
         Whether to fit and score simpler models as well: popularity, factors of which pairs are
-        observed with a shared element and, for counts, plain Poisson factorization; of a model of
-        observed entries only, a shared element and one per item.
+        observed with a shared element and, for counts, plain Poisson factorization; for a model
+        trained on observed pairs only, a shared element and one per item.
     early_stopping : bool
         Whether the validation pairs of the split decide when a fit stops.
     random_state : int
@@ -164,17 +164,17 @@ def _baselines(model: FittedModel, data: Split, seed: int) -> list[tuple[str, st
     element = "auto" if is_presence else settings.get("element", "auto")
     if not explains_missing(model):
         return [
-            ("One distribution", "the same values for every pair", GlobalElement(element)),
-            ("Item averages", "a distribution per item", PerItemElement(element)),
+            ("Shared element", "one distribution for all values", GlobalElement(element)),
+            ("Element per item", "a mean per item", PerItemElement(element)),
         ]
-    popular = "active users take popular items; values alike for all pairs"
+    popular = "activity of the user times popularity of the item; a shared distribution of values"
     models: list[tuple[str, str, Any]] = [("Popularity", popular, Popularity(element))]
     if is_presence:
         return models
     shared = {name: value for name, value in settings.items() if name not in _OWN_SETTINGS}
     shared |= {"random_state": seed}
     k = model.n_components
-    separate = "Poisson factorization of which pairs are observed; values alike for all pairs"
+    separate = "Poisson factorization of which pairs are observed; a shared distribution of values"
     models.append(("Binary HPF", separate, BinaryHPF(k, element=element, **shared)))
     values = np.concatenate([data.train.values, data.test.values], dtype=np.float64)
     if np.all(Degenerate.support.contains(values)) and not isinstance(model.element, Degenerate):

@@ -1,4 +1,4 @@
-"""Ranking against the whole catalogue: how many held-out items are among the first few."""
+"""Ranking of all items: how many held-out items are among the first recommendations."""
 
 from dataclasses import dataclass
 
@@ -43,10 +43,10 @@ def ranking(
     by: str | None = None,
     on: HeldOutPairs | None = None,
 ) -> RankingScores:
-    r"""How well the first ``k`` recommendations hold the user's held-out items.
+    r"""Score how many of a user's held-out items are among the first ``k`` recommendations.
 
-    All items compete but those that the user was trained with. With :math:`h_j` telling whether
-    the item of rank j was held out, and m the number of the user's held-out items,
+    All items are ranked except those of the user's training entries. With :math:`h_j = 1` if the
+    item of rank j is held out, and m the number of the user's held-out items,
 
     .. math::
         \mathrm{NDCG} = \frac{\sum_{j \le k} h_j / \log_2(j + 1)}
@@ -67,7 +67,7 @@ def ranking(
     k
         Length of the lists.
     by
-        What to rank by, as in ``HCPF.recommend``; None: what the model ranks by itself.
+        What to rank by, as in ``HCPF.recommend``; None for the model's default.
     on
         Other pairs than the test pairs, such as ``data.validation``.
     """
@@ -80,7 +80,7 @@ def ranking(
     wanted = np.diff(relevant.indptr)
     rows = np.flatnonzero(wanted)
     if not len(rows):
-        raise InputError("ranking: no observed pairs are held out, so there is nothing to find.")
+        raise InputError("ranking: the split holds out no observed pairs. Split with test=0.2.")
     search = _Search(
         model, relevant, IdIndex("users", data.train.users), IdIndex("items", data.train.items)
     )
@@ -93,7 +93,7 @@ def ranking(
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Which recommendations are held-out items."""
+    """Look-up of held-out items among recommendations."""
 
     model: Ranker
     relevant: Csr
@@ -101,7 +101,7 @@ class _Search:
     items: IdIndex
 
     def hits(self, rows: NDArray[np.int64], k: int, by: str | None) -> BoolArray:
-        """Rows x ranks; ranks beyond the number of candidates are no hits."""
+        """Return which ranks (columns) of each row are held-out items."""
         criterion = {} if by is None else {"by": by}
         best = self.model.recommend(self.users.ids[rows], n=k, **criterion)
         user, item = self.users.positions(best.user), self.items.positions(best.item)
@@ -111,7 +111,7 @@ class _Search:
 
 
 def rank_metrics(hits: BoolArray, wanted: NDArray[np.integer]) -> dict[str, FloatArray]:
-    """The measures of each list, from which ranks are hits and how many there are to find.
+    """Return the measures of each list, given which ranks are hits and how many there are to find.
 
     Examples
     --------

@@ -22,17 +22,17 @@ _PIT_BINS = 20
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """The reliability curve: bins of the predicted probability, lowest first.
+    """Reliability curve: bins of the predicted probability, lowest first.
 
     Attributes
     ----------
     predicted, observed, error : ndarray
-        Mean probability in the bin, the share of its pairs that are observed, and the standard
-        error of that share; all with missing pairs weighted to the true sparsity.
+        Mean probability of the bin, the share of its pairs that are observed, and the standard
+        error of that share; missing pairs are weighted to the sparsity of the data.
     weight : ndarray
-        The share of all pairs that the bin stands for; sums to 1.
+        Share of all pairs that the bin represents; sums to 1.
     count : ndarray
-        How many held-out pairs fell into it.
+        Number of held-out pairs in the bin.
     """
 
     predicted: FloatArray
@@ -54,7 +54,7 @@ class Calibration:
     Attributes
     ----------
     reliability : Reliability or None
-        Of the probability that a pair is observed; None for a model of observed entries only.
+        Of the probability that a pair is observed; None for a model trained on observed pairs only.
     coverage : dict of float to Score
         By level, the share of values inside the model's interval of that level. Intervals of a
         discrete value hold at least the level, often more.
@@ -82,7 +82,7 @@ class Calibration:
         return None if self.reliability is None else self.reliability.expected_error
 
     def as_dict(self) -> dict[str, float | None]:
-        """The summary as plain numbers."""
+        """Return the summary as plain numbers."""
         out: dict[str, float | None] = {"expected_error": self.expected_error}
         out["pit_distance"] = self.pit_distance
         for name, table in (("coverage", self.coverage), ("pit_coverage", self.pit_coverage)):
@@ -93,9 +93,9 @@ class Calibration:
         lines = ["Calibration"]
         if (curve := self.reliability) is not None:
             lines.append(f"  expected calibration error {curve.expected_error:.3g}")
-            lines.append("  probability    observed     share of pairs")
+            lines.append("  probability     observed  share of pairs")
             for p, o, w in zip(curve.predicted, curve.observed, curve.weight, strict=True):
-                lines.append(f"  {p:<13.4g}  {o:<11.4g}  {w:.4g}")
+                lines.append(f"  {p:11.3%}  {o:11.3%}  {w:14.1%}")
         lines.append(f"  distance of the PIT from uniform {self.pit_distance:.3g}")
         lines += [
             f"  {level:.0%} intervals hold {inside.value:.1%} (randomized {exact.value:.1%})"
@@ -129,17 +129,16 @@ def calibration(
     data
         The split.
     bins
-        Number of bins with equally many held-out pairs each, or the edges of bins; probabilities
-        are mostly small, so bins of equal width would hold all or nothing.
+        Number of bins with equally many held-out pairs each, or the edges of bins.
     levels
         Levels of the intervals.
     max_values
-        The largest number of values to look at.
+        Largest number of values to use.
     population
-        "whole" weights the held-out pairs to the sparsity of all the data. A split takes a share
-        of the observed pairs from training but hardly any of the missing ones, so that a model
-        has learned from sparser data; "training" weights the pairs to that sparsity instead, and
-        so tells how well calibrated the same model is when fitted to everything.
+        Sparsity to which held-out pairs are weighted: "whole", that of all the data; or
+        "training", that of the training data, which are sparser because the split holds out a
+        share of the observed pairs but hardly any missing ones. "training" estimates the
+        calibration of the same model when it is fitted to all the data.
     on
         Other pairs than the test pairs, such as ``data.validation``.
     random_state
@@ -243,22 +242,22 @@ def reliability(
     else:
         edges = np.asarray(bins, dtype=np.float64)
         if edges.ndim != 1 or len(edges) < 2 or np.any(np.diff(edges) <= 0):
-            raise InputError(f"bins must be a number, or ascending edges; got {bins!r}.")
+            raise InputError(f"bins must be an integer or ascending edges, got {bins!r}.")
         if probability.min() < edges[0] or probability.max() > edges[-1]:
-            raise InputError("bins: the edges must reach from 0 to 1.")
+            raise InputError(f"bins must range from 0 to 1, got {bins!r}.")
         edges = edges[1:-1]
-    place = np.searchsorted(edges, probability, side="right")
+    bin_of = np.searchsorted(edges, probability, side="right")
     observed = np.asarray(label, dtype=np.float64)
 
     def total(x: FloatArray) -> FloatArray:
-        sums = np.bincount(place, weights=x, minlength=len(edges) + 1)
+        sums = np.bincount(bin_of, weights=x, minlength=len(edges) + 1)
         return np.asarray(sums, dtype=np.float64)
 
-    count = np.bincount(place, minlength=len(edges) + 1)
+    count = np.bincount(bin_of, minlength=len(edges) + 1)
     used = count > 0
     mass = np.where(used, total(weight), 1.0)
     share = total(weight * observed) / mass
-    spread = total(np.square(weight * (observed - share[place])))
+    spread = total(np.square(weight * (observed - share[bin_of])))
     return Reliability(
         predicted=(total(weight * probability) / mass)[used],
         observed=share[used],

@@ -22,10 +22,10 @@ _THREE_DECIMALS = ("auc", "ndcg", "recall", "precision", "map", "mrr", "hit_rate
 
 
 class Model(Protocol):
-    """What ``scores`` and ``calibration`` need; users and items are given by id.
+    """What ``scores`` and ``calibration`` require; users and items are given by id.
 
-    A model that says nothing about missing pairs has a value model whose ``train_on`` is
-    "observed", or such an attribute of its own.
+    A model trained on observed pairs only has a value model with ``train_on="observed"``, or that
+    attribute itself.
     """
 
     def rate(self, users: Any, items: Any) -> FloatArray:
@@ -38,7 +38,7 @@ class Model(Protocol):
 
 
 class Ranker(Protocol):
-    """What ``ranking`` needs: the best items for users, without those trained on."""
+    """What ``ranking`` requires: the best items for users, without those trained on."""
 
     def recommend(self, users: Any, n: int = 10, *, by: str = ...) -> Recommendations:
         """Return the best ``n`` items for each user, best first."""
@@ -46,7 +46,7 @@ class Ranker(Protocol):
 
 
 def explains_missing(model: Any) -> bool:
-    """Return whether the model says anything about missing pairs."""
+    """Return whether the model predicts which pairs are observed."""
     value_model = value_model_of(model)
     train_on = getattr(model, "train_on", "full") if value_model is None else value_model.train_on
     return train_on != "observed"
@@ -151,9 +151,9 @@ class PairScores:
     residual : ndarray
         Expected minus true value.
     missing : ndarray or None
-        Log probability of each missing pair; None for a model of observed entries only.
+        Log probability of each missing pair; None for a model trained on observed pairs only.
     missing_weight : float
-        Number of missing pairs that each of them stands for.
+        Number of missing pairs that each of them represents.
     """
 
     rate: FloatArray
@@ -178,7 +178,7 @@ class PairScores:
     def gain_over(self, other: "PairScores") -> Score:
         """Return the log-likelihood per 1,000 pairs above another model's, paired by pair.
 
-        Between models of observed entries only, the gain is that of a value, per observed pair.
+        Between models trained on observed pairs only, the gain is of a value, per observed pair.
         """
         if self.missing is None or other.missing is None:
             return mean_score(_finite(self.conditional) - _finite(other.conditional))
@@ -208,12 +208,12 @@ class Scores(ScoreTable):
     missing, nonmissing, conditional_nonmissing : Score
         :math:`\mathcal L_M`, :math:`\mathcal L_{NM}` and :math:`\mathcal L_{CNM}` per pair.
     auc : Score or None
-        The chance that an observed pair has a higher probability than a missing one.
+        Probability that an observed pair has a higher predicted probability than a missing one.
     rmse, mae : Score
         Errors of the expected value, given that the pair is observed.
 
-    ``log_likelihood``, ``missing`` and ``auc`` do not apply (None) to a model of observed entries
-    only. Scores can also be read by name, ``found["auc"]``, as in a dict.
+    ``log_likelihood``, ``missing`` and ``auc`` are None for a model trained on observed pairs only.
+    Scores can also be read by name, ``found["auc"]``, as in a dict.
     """
 
     log_likelihood: Score | None
@@ -260,7 +260,7 @@ def scores(model: Model, data: Split, on: HeldOutPairs | None = None) -> Scores:
     model
         A fitted HCPF, a baseline, or anything else with ``rate`` and ``predict_distribution``.
     data
-        What it was fitted to and the pairs held out from it.
+        The data that it was fitted to and the held-out pairs.
     on
         Other pairs than the test pairs, such as ``data.validation``.
 
@@ -282,8 +282,8 @@ def pair_scores(
 ) -> PairScores:
     """Score single held-out pairs.
 
-    A density at an integer is not a probability: with ``as_mass`` a continuous element counts by
-    its mass between y - 1/2 and y + 1/2, which can be compared with discrete elements.
+    A density cannot be compared with a probability. With ``as_mass``, a continuous element is
+    scored by its mass between y - 1/2 and y + 1/2 instead, as a discrete element is.
     """
     pairs = data.test if on is None else on
     users, items = data.train.users, data.train.items
@@ -298,7 +298,7 @@ def pair_scores(
             conditional[block] = np.log(np.maximum(mass, _MIN_MASS))
         else:
             conditional[block] = observed.log_density(values)
-        with np.errstate(divide="ignore"):  # -inf for a pair that is said to be impossible
+        with np.errstate(divide="ignore"):  # -inf for an impossible pair
             log_density[block] = conditional[block] + np.log(predicted.prob_observed)
         rate[block] = model.rate(*ids)
         residual[block] = observed.mean - values

@@ -1,4 +1,4 @@
-"""Held-out pairs, observed and missing; neither kind takes part in training, nor is it zero."""
+"""Splits of data into training entries and held-out pairs, observed and missing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ Entries = NDArray[np.int64]
 class Split:
     """Training data, and two sets of held-out pairs.
 
-    Fit with ``model.fit(parts.train, exclude=parts.exclude)``: held-out pairs are then unknown to
-    the model, which would otherwise take those that are observed for missing.
+    Fit with ``model.fit(parts.train, exclude=parts.exclude)``. Without ``exclude``, the model would
+    be trained on the held-out observed pairs as missing ones.
     """
 
     train: Interactions
     test: HeldOutPairs
     validation: HeldOutPairs
     exclude: Csr
-    """A matrix whose stored entries mark every held-out pair; give it to ``fit``."""
+    """A matrix whose stored entries mark every held-out pair, for ``fit``."""
     n_missing: int
-    """How many pairs of the whole data are missing."""
+    """Number of missing pairs of all the data."""
 
     @property
     def validation_matrix(self) -> Csr:

@@ -1,1 +1,1 @@
-"""The paper's figure and tables, each computed anew by one command."""
+"""Reproduction of the paper's figure and tables, each by one command."""

@@ -1,4 +1,4 @@
-"""The paper's experiment, one cell at a time: a data set, a model, what it was trained on."""
+"""The cells of the paper's tables: a data set, a model, and what it was trained on."""
 
 import csv
 import logging
@@ -39,12 +39,12 @@ STAND_INS: dict[str, tuple[str, ...]] = {
 """Public sets of the same kind as each of the paper's."""
 
 VARYING = "varying"
-"""Marks a model whose theta varies: by user and item where the element can, else by item."""
+"""Marks a partially pooled model: per user and item where the element allows it, else per item."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What all cells of a run share."""
+    """Settings that all cells share."""
 
     n_components: int = 50
     random_state: int = 0
@@ -76,12 +76,12 @@ class Cell:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What makes two cells the same."""
+        """What identifies a cell."""
         return tuple(getattr(self, field.name) for field in fields(self)[:6])
 
 
 def models_for(values: FloatArray) -> list[tuple[str, str]]:
-    """The models of the paper's tables, and popularity, that these values allow."""
+    """Return the models of the paper's tables, and popularity, that can describe the values."""
     found: list[tuple[str, str]] = [("popularity", "F"), ("HPF", "B")]
     for element in ALL:
         if not np.all(element.support.contains(values)):
@@ -109,12 +109,12 @@ def _value_model(cell: Cell) -> dict[str, Any]:
 
 
 def read_set(path: Path) -> Interactions:
-    """A Parquet file of user, item, value."""
+    """Read a Parquet file with the columns user, item and value."""
     return Interactions.read(path, user="user", item="item", value="value", progress=False)
 
 
 def find_sets(folder: Path) -> dict[str, Path]:
-    """Parquet files of user, item, value: folder/name.parquet or folder/name/name.parquet."""
+    """Return the known data sets in a folder: NAME.parquet or NAME/NAME.parquet, smallest first."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder of data sets.")
     known = {name for names in STAND_INS.values() for name in names} | set(STAND_INS)
@@ -123,15 +123,18 @@ def find_sets(folder: Path) -> dict[str, Path]:
     found = {name: path for name, path in found.items() if name in known}
     found = dict(sorted(found.items(), key=lambda pair: pair[1].stat().st_size))
     if not found:
-        raise InputError(f"{folder} holds none of the data sets: {', '.join(sorted(known))}.")
+        raise InputError(
+            f"{folder} has none of the data sets. Put NAME.parquet there for one of: "
+            f"{', '.join(sorted(known))}."
+        )
     return found
 
 
 def run(
     sets: dict[str, Path], results: Path, settings: Settings, progress: bool | None = None
 ) -> list[Cell]:
-    """Compute every cell that the file of results lacks, adding each as soon as it is done."""
-    _drop_half_a_line(results)
+    """Compute every cell that the results file lacks, and append each as soon as it is done."""
+    _drop_incomplete_line(results)
     done = {cell.key: cell for cell in read_results(results)}
     with progress_bar(progress, "Reproducing", len(sets)) as advance:
         for name, path in sets.items():
@@ -154,7 +157,7 @@ def run(
 
 
 def compute(cell: Cell, parts: evaluate.Split, settings: Settings) -> Cell:
-    """Fit the model of a cell and score it; an error is a result too."""
+    """Fit and score the model of a cell; an error becomes the cell's result."""
     model = _model(cell, settings)
     row = evaluate.fit_and_score(
         cell.model, model, parts, k=None, early_stopping=True, keep_errors=True, progress=False
@@ -192,7 +195,7 @@ def _conditional_mass(model: Any, parts: evaluate.Split) -> float | None:
 
 
 def read_results(path: Path) -> list[Cell]:
-    """Lines written before; a last one that is not whole is left out and computed anew."""
+    """Return the results written before; incomplete lines are dropped and computed again."""
     if not path.exists():
         return []
     with path.open(newline="") as file:
@@ -218,7 +221,7 @@ def _parse(row: dict[Any, Any]) -> Cell | None:
 
 
 def append_result(path: Path, cell: Cell) -> None:
-    """Add a line to the results."""
+    """Append a cell to the results file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     names = [field.name for field in fields(Cell)]
     with path.open("a", newline="") as file:
@@ -230,8 +233,8 @@ def append_result(path: Path, cell: Cell) -> None:
         )
 
 
-def _drop_half_a_line(path: Path) -> None:
-    """A run that was killed may have left half a line."""
+def _drop_incomplete_line(path: Path) -> None:
+    """Remove the incomplete last line that a killed process may have left."""
     if not path.exists():
         return
     text = path.read_bytes()
@@ -240,7 +243,7 @@ def _drop_half_a_line(path: Path) -> None:
 
 
 def by_dataset(cells: Iterable[Cell]) -> Iterator[tuple[str, str, list[Cell]]]:
-    """(paper's set, set at hand, its cells) in the paper's order."""
+    """Yield the paper's data set, the one used and its cells, in the paper's order."""
     cells = list(cells)
     for paper_set, names in STAND_INS.items():
         for name in (paper_set, *names):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.data.paper import PAPER_DATASETS
@@ -77,7 +78,7 @@ class Grid:
     density: FloatArray
     """Mass (discrete elements) or density (continuous ones), shape (values, columns)."""
     step: float
-    """The distance between neighbouring values, 1 for a discrete element."""
+    """Distance between neighboring values, 1 for a discrete element."""
 
     @property
     def sparsity(self) -> FloatArray:
@@ -164,24 +165,16 @@ def finding(element: Element, observed_share: float = 0.01) -> str:
 def spread(positions: ArrayLike, gap: float) -> FloatArray:
     """Move labels as little as possible (least squares) so that all are ``gap`` apart.
 
-    Labels closer than ``gap`` become one block around the mean of where they want to be; blocks
-    that then touch are merged, which is isotonic regression after the gaps are taken off.
-
     >>> spread([0.0, 1.0, 1.2], gap=1.0)
     array([-0.26666667, 0.73333333, 1.73333333])
     """
     wanted = np.asarray(positions, dtype=np.float64)
+    if wanted.size == 0:
+        return wanted
     order = np.argsort(wanted, kind="stable")
     offsets = gap * np.arange(wanted.size)
-    blocks: list[tuple[float, int]] = []  # mean and size
-    for target in wanted[order] - offsets:
-        mean, size = float(target), 1
-        while blocks and blocks[-1][0] > mean:
-            other, count = blocks.pop()
-            mean, size = (mean * size + other * count) / (size + count), size + count
-        blocks.append((mean, size))
     placed = np.empty_like(wanted)
-    placed[order] = np.array([mean for mean, size in blocks for _ in range(size)]) + offsets
+    placed[order] = isotonic_regression(wanted[order] - offsets).x + offsets
     return placed
 
 
@@ -227,7 +220,7 @@ def render(figure: "Figure", image_format: str = "png") -> bytes:
 
 
 def _draw_density(axes: "Axes", panel: Panel, grid: Grid) -> None:
-    """Colour the panel, darker where denser, with a scale of its own below."""
+    """Color the panel, darker where denser, with a scale of its own below."""
     from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 
     low, high = panel.shown

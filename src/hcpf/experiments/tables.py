@@ -1,27 +1,28 @@
-"""The paper's tables 3, 4 and 5 from computed cells, beside the paper's own figures."""
+"""The paper's tables 3, 4 and 5 from computed cells, with the paper's own numbers in brackets."""
 
 import csv
 from collections.abc import Callable, Iterable
 from importlib import resources
 
 from hcpf.experiments.cells import VARYING, Cell, by_dataset
+from hcpf.model.tables import NOT_APPLICABLE
 
 MODELS = (
     "HCPF-N", "HCPF-GA", "HCPF-IG", "HCPF-PO", "HCPF-BI", "HCPF-NB", "HCPF-ZTP", "HCPF-LOG",
     "HCPF-GEO", "HPF", "popularity",
 )  # fmt: skip
 TITLES = {
-    "table3": "Table 3: test log likelihood per thousand entries, trained on the full matrix",
-    "table4": "Table 4: test log likelihood of an observed entry, trained on the full matrix (F, "
+    "table3": "Table 3: test log-likelihood per 1,000 pairs, trained on the full matrix",
+    "table4": "Table 4: test log-likelihood of an observed entry, trained on the full matrix (F, "
     "given that it is observed) and on observed entries only (NM)",
-    "table5": "Table 5: test AUC, trained on the full matrix (F) or its binarised form (B)",
+    "table5": "Table 5: test AUC, trained on the full matrix (F) or its binary form (B)",
 }
 _ROWS: dict[str, tuple[str, ...]] = {"table3": ("F",), "table4": ("F", "NM"), "table5": ("F", "B")}
 _FORMAT = {"table3": "{:.3f}", "table4": "{:.3f}", "table5": "{:.4f}"}
 
 
 def value_of(table: str, cell: Cell) -> float | None:
-    """The number that a table shows of a cell."""
+    """Return the number of a cell that a table shows; None where it does not apply."""
     if table == "table3":
         return cell.log_likelihood
     if table == "table5":
@@ -30,7 +31,7 @@ def value_of(table: str, cell: Cell) -> float | None:
 
 
 def paper_figures(table: str) -> dict[tuple[str, str, str], float]:
-    """The paper's own figures by (set, model, trained on)."""
+    """Return the paper's own numbers by data set, model and what it was trained on."""
     text = resources.files("hcpf.experiments.paper").joinpath(f"{table}.csv").read_text()
     found: dict[tuple[str, str, str], float] = {}
     for row in csv.DictReader(text.splitlines()):
@@ -40,7 +41,7 @@ def paper_figures(table: str) -> dict[tuple[str, str, str], float]:
 
 
 def render(table: str, cells: Iterable[Cell]) -> str:
-    """A table in Markdown: one column for each set, ours and (in brackets) the paper's."""
+    """Return a table in Markdown, a column per data set; the paper's numbers are in brackets."""
     paper = paper_figures(table)
     columns = list(by_dataset(cells))
     numbers = {
@@ -82,13 +83,13 @@ def _best(table: str, cells: list[Cell]) -> float | None:
 
 def _entry(table: str, cell: Cell | None, paper: float | None, best: float | None) -> str:
     show: Callable[[float], str] = _FORMAT[table].format
-    beside = "" if paper is None else f" ({show(paper)})"
+    in_brackets = "" if paper is None else f" ({show(paper)})"
     if cell is None:
-        return "n/a" + beside
+        return NOT_APPLICABLE + in_brackets
     if cell.error:
-        return "failed" + beside
+        return "failed" + in_brackets
     value = value_of(table, cell)
     if value is None:
-        return "n/a" + beside
+        return NOT_APPLICABLE + in_brackets
     text = show(value)
-    return (f"**{text}**" if value == best else text) + beside
+    return (f"**{text}**" if value == best else text) + in_brackets

@@ -30,7 +30,7 @@ from hcpf.model.tables import Explanation, Neighbors, Recommendations, write_tab
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedModel:
-    """A trained model; it requires neither the training data nor the trainer.
+    """A trained model; only ``recommend`` and ``explain`` use the training data, if present.
 
     ``HCPF.fit`` makes one (``HCPF.model_``), and ``FittedModel.load`` reads a saved one.
 
@@ -48,7 +48,8 @@ class FittedModel:
     tempering : float
         The power of the likelihood.
     excluded : csr_array, optional
-        Users x items; the stored entries mark the pairs that took no part in training.
+        Users x items; the stored entries mark the pairs passed as ``exclude`` or ``validation``.
+        What ``fit(validation=0.1)`` holds out by itself is not recorded.
     data : Interactions, optional
         The training data; without them ``recommend`` and ``explain`` take ``seen=``.
     interrupted : bool

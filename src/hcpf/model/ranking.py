@@ -10,7 +10,7 @@ from scipy import sparse
 from hcpf._types import Csr
 from hcpf.core import kernels
 from hcpf.core.posterior import Posterior
-from hcpf.core.threads import share
+from hcpf.core.threads import run_in_parallel
 
 _BLOCK = 1 << 24  # scores held at once
 
@@ -55,7 +55,9 @@ class _Consensus:
         total.fill(0.0)
         for users, items in self._fits:
             np.matmul(users[rows], items.T, out=block)
-            share(kernels.add_logs, len(rows), block, _MIN_RATE, total, work=4.0 * block.size)
+            run_in_parallel(
+                kernels.add_logs, len(rows), block, _MIN_RATE, total, work=4.0 * block.size
+            )
         return total
 
 
@@ -103,7 +105,7 @@ def _best_of_block(
     columns = np.empty((len(rows), n), np.int32)
     found = np.empty(len(rows), np.int64)
     arguments = scores, start, stop, index, denied, best, columns, found
-    share(kernels.best_columns, len(rows), *arguments, work=scores.size)
+    run_in_parallel(kernels.best_columns, len(rows), *arguments, work=scores.size)
     return columns, best, found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from hcpf._types import Csr
 from hcpf.core.value_model import ValueModel, ways_to_vary
-from hcpf.data.sampling import some_rows
+from hcpf.data.sampling import sample_rows
 from hcpf.errors import InputError
 from hcpf.training.ensemble import Ensemble, fit_ensemble
 from hcpf.training.held_out import TrainingSplit, split_validation
@@ -133,7 +133,7 @@ class _ShortFits:
     def of(
         cls, split: TrainingSplit, plan: FitPlan, max_entries: int, rng: np.random.Generator
     ) -> "_ShortFits":
-        rows = some_rows(split.training, max_entries, rng)
+        rows = sample_rows(split.training, max_entries, rng)
         excluded = split.excluded
         return cls(plan, split.training[rows], None if excluded is None else excluded[rows])
 

@@ -15,7 +15,7 @@ from scipy import sparse
 from hcpf._types import Csr
 from hcpf.core.collective import LOCAL, Collective
 from hcpf.core.layout import ShardData
-from hcpf.data.sampling import some_of, some_rows
+from hcpf.data.sampling import sample_by_sizes, sample_rows
 
 _MAX_ENTRIES = 2_000_000  # of the users from whom clusters are learned
 _SPARE, _POWERS = 10, 3  # columns and rounds of the randomized singular vectors
@@ -43,10 +43,10 @@ def cluster_items(
 def _sample_users(data: ShardData, rng: np.random.Generator, comm: Collective) -> Csr:
     """Return the entries of randomly chosen users of all workers, in the order of their numbers."""
     if comm.size == 1:
-        return data.matrix[some_rows(data.matrix, _MAX_ENTRIES, rng)]
+        return data.matrix[sample_rows(data.matrix, _MAX_ENTRIES, rng)]
     degrees = np.zeros(data.n_users, np.int64)
     degrees[comm.gather(data.numbers)] = comm.gather(np.diff(data.matrix.indptr))
-    chosen = some_of(degrees, _MAX_ENTRIES, rng)
+    chosen = sample_by_sizes(degrees, _MAX_ENTRIES, rng)
     own = data.matrix[np.flatnonzero(np.isin(data.numbers, chosen))]
     numbers = comm.gather(data.numbers[np.isin(data.numbers, chosen)])
     pointer = np.concatenate([[0], np.cumsum(comm.gather(np.diff(own.indptr)))])

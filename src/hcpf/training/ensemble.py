@@ -1,4 +1,4 @@
-"""Several fits from different seeds, and how they are combined into one predictor."""
+"""Several fits from different seeds, each run by a ``Worker``, combined into one predictor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -109,7 +109,7 @@ class Worker:
         plan = self.plan
         starts_from_clusters = self.start is None and self._starts_from_clusters
         if isinstance(plan.solver, Auto) and (starts_from_clusters or self.start is not None):
-            # The first minibatch steps would forget where the items stand.
+            # The first minibatch steps would undo the start.
             plan = replace(plan, solver=replace(plan.solver, svi_passes=0))
         checkpoint = self._checkpoint()
         permutation = None

@@ -51,18 +51,18 @@ def fit_model(
         tempering, stopped = auto_tempering(split, plan.with_value_model(value_model), rng)
         plan = _cut_short(replace(plan, tempering=tempering), stopped)
         interrupted |= stopped
-    found = fit_ensemble(split, value_model, priors, plan, rng, posteriors)
+    ensemble = fit_ensemble(split, value_model, priors, plan, rng, posteriors)
     return FittedModel(
-        value_model=found.value_model,
+        value_model=ensemble.value_model,
         priors=priors,
-        posteriors=found.posteriors,
+        posteriors=ensemble.posteriors,
         users=data.users,
         items=data.items,
-        history=found.history,
+        history=ensemble.history,
         tempering=float(plan.tempering),
         excluded=union(exclude, validation),
         data=data,
-        interrupted=found.interrupted or interrupted,
+        interrupted=ensemble.interrupted or interrupted,
         max_count=plan.solver.max_count,
     )
 

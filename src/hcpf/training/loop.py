@@ -36,8 +36,8 @@ from hcpf.training.state import FitState
 logger = logging.getLogger("hcpf")
 
 _RATE_SAMPLE = 1 << 17  # entries that tell whether rates have left the tables
-_ROUNDING = 1e-6  # relative decrease of the ELBO that counts as converged
-_MAX_DRIFT = 3.0  # of the log rates from where the tables were made
+_ROUNDING = 1e-6  # relative decrease of the ELBO up to which it is rounding
+_MAX_DRIFT = 3.0  # largest distance of the log rates from where the tables were made, in nats
 _DISPERSION_PASSES = frozenset({3, 10, 30, 60, 100, 200})
 """Passes after which the dispersion is estimated again."""
 
@@ -74,8 +74,8 @@ def train(
     state, plan, comm = fit.state, fit.plan, fit.comm
     seconds = state.history[-1].seconds if state.history else 0.0
     clock = time.perf_counter() - seconds
-    # On observed entries alone nothing holds the dispersion: with an integer number of elements
-    # for each distinct value it can shrink without end. The paper's recipe keeps it.
+    # With train_on="observed" the likelihood can grow without bound as the dispersion shrinks, so
+    # the dispersion stays as the paper's recipe sets it.
     learns_dispersion = plan.learn_element and fit.shard.trains_on_missing
     learns_dispersion &= state.element.dispersion_parameter is not None
     with (
@@ -102,6 +102,7 @@ def train(
 
 
 def _make_pass(fit: Fit) -> None:
+    """Make one pass with the solver of this pass, then update the element's mean."""
     state, shard, plan, comm = fit.state, fit.shard, fit.plan, fit.comm
     totals = shard.totals
     solver = plan.solver.at(state.iteration, totals.n_users, totals.n_entries)
@@ -129,11 +130,12 @@ def _retabulate(fit: Fit) -> None:
     """
     state, tables, comm = fit.state, fit.shard.tables, fit.comm
     drift = rate_normalizer(state.value_model) - tables.log_normalizer
-    has_drifted = state.pooling is None and abs(drift) >= _MAX_DRIFT
+    mean_has_drifted = state.pooling is None and abs(drift) >= _MAX_DRIFT
     # Row-specific theta shifts the pair's log rate, possibly outside the tabulated range.
-    has_moved = state.pooling is not None and state.iteration - 1 in PRIOR_PASSES
-    if not (state.is_truncated or has_drifted or has_moved):
+    prior_was_refit = state.pooling is not None and state.iteration - 1 in PRIOR_PASSES
+    if not (state.is_truncated or mean_has_drifted or prior_was_refit):
         return
+    # Where nothing was cut short yet, look at a sample, and act only if little room is left.
     spare, step = 0.0, 1
     if not state.is_truncated:
         spare, step = SPARE_OCTAVES, max(1, fit.shard.totals.n_entries // _RATE_SAMPLE)
@@ -143,7 +145,7 @@ def _retabulate(fit: Fit) -> None:
             needed_log2_rate(state.users, state.items, fit.shard, moved=moved, step=step)
         )
 
-    if has_drifted or np.any(needed(0.0) - spare > tables.max_log2_rate):
+    if mean_has_drifted or np.any(needed(0.0) - spare > tables.max_log2_rate):
         fit.lay_out(state.value_model, needed(-drift))
         state.set_shifts(fit.shard)
     state.is_truncated = False
@@ -184,6 +186,7 @@ def _check(fit: Fit, seconds: float) -> None:
     state.converged = plan.tol > 0 and _has_converged(history, plan.tol)
     if len(history) > 1 and elbo < history[-2].elbo:
         state.momentum = None  # it has overshot
+        # A fall under momentum is an overshoot, not convergence.
         fell = history[-2].elbo - elbo > _ROUNDING * abs(elbo)
         state.converged &= not (fell and plan.has_momentum and score is None)
 

@@ -50,7 +50,7 @@ fault may depend on the last bit, so that single entries are not patched.
 flushed every 256 entries, sums of means every 32 rows. A thread owns whole rows; sums over rows are
 taken per block of rows, whose boundaries depend on the data alone, and added in order. So there
 are no atomics, and the bits do not depend on the number of threads. Kernels whose first arguments
-are ``first`` and ``last`` do that range of blocks or rows; ``threads.share`` runs them.
+are ``first`` and ``last`` do that range of blocks or rows; ``threads.run_in_parallel`` runs them.
 
 **Split half-steps.** ``update_rows`` fuses everything above. With several workers the entries of
 an item are spread over them: ``accumulate_rows`` stops before the posteriors, its sums are added

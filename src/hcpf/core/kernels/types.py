@@ -45,7 +45,7 @@ class Factors(NamedTuple):
     count: np.ndarray  # sum of E[n] over the row's entries, from the last half-step
     cross_count: np.ndarray  # sum of E[n] x_i, or of x_i, over the row's entries
     value_sum: np.ndarray  # sum of y_ui weight_i over the row's entries, where there are values
-    row_terms: np.ndarray  # multiplier, x_u and weight, side by side: see the design note
+    row_terms: np.ndarray  # multiplier, x_u and weight, side by side: see ``kernels/__init__.py``
 
     @property
     def multiplier(self) -> np.ndarray:

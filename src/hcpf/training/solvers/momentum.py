@@ -15,7 +15,7 @@ from hcpf._types import FloatArray
 from hcpf.core import kernels
 from hcpf.core.layout import Shard
 from hcpf.core.theta import Pooling
-from hcpf.core.threads import share
+from hcpf.core.threads import run_in_parallel
 from hcpf.training.solvers.memory import MomentumMemory
 from hcpf.training.state import FitState
 
@@ -39,7 +39,7 @@ def push(state: FitState, shard: Shard) -> None:
     memory.age += 1.0
     for mine in state.axes:
         factors = mine.factors
-        share(
+        run_in_parallel(
             kernels.extrapolate, len(factors.g), factors.g, memory.g[mine.axis], factors.log_scale,
             part, max_factor, work=factors.g.size,
         )  # fmt: skip

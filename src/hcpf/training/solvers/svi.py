@@ -17,7 +17,7 @@ from hcpf.core.half_step import update_axis
 from hcpf.core.kernels import Entries, ListedPairs
 from hcpf.core.layout import Layout, Shard
 from hcpf.core.posterior import axis_prior
-from hcpf.core.threads import share
+from hcpf.core.threads import run_in_parallel
 from hcpf.training.settings import SVI
 from hcpf.training.state import FitState
 
@@ -90,5 +90,5 @@ def _advance(
 ) -> NDArray[np.int64]:
     out = np.empty_like(position)
     arguments = position, rows.stop, rows.index, bound, out
-    share(kernels.advance, len(position), *arguments, work=len(position))
+    run_in_parallel(kernels.advance, len(position), *arguments, work=len(position))
     return out
