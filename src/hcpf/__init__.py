@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hcpf.simulation import Simulation, simulate
     from hcpf.training.settings import CAVI, SVI, Algorithm1, Checkpoints
 
-# What needs scikit-learn or compiled kernels is loaded when it is first asked for.
+# Modules that import scikit-learn or compiled kernels are loaded on first use.
 _LAZY = {
     **dict.fromkeys(("CAVI", "SVI", "Algorithm1", "Checkpoints"), "hcpf.training.settings"),
     "FittedModel": "hcpf.model.fitted",

@@ -106,7 +106,7 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     model_ : FittedModel
-        The result of training, which answers everything else and needs no trainer.
+        The result of training, which makes all predictions.
 
     Examples
     --------
@@ -232,14 +232,14 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
             position = int(np.argmin(inside))
             pair = name_pair(data.matrix, position, data.users, data.items)
             raise SupportError(
-                f"{pair} does not fit: {kind.__name__} takes {kind.support.description}, and it "
-                f"has the value {data.values[position]:g}. Choose an element whose support fits, "
-                "or remove or transform such values."
+                f"{pair} has the value {data.values[position]:g}, but {kind.__name__} takes "
+                f"{kind.support.description}. Choose an element with this value in its support, or "
+                "remove or transform the value."
             )
 
     @classmethod
     def from_model(cls, model: FittedModel) -> Self:
-        """Return an estimator that holds a fitted model, to continue its training."""
+        """Return an estimator with a fitted model, to continue its training."""
         try:
             estimator = cls(**model.settings)
             if isinstance(estimator.solver, Mapping):

@@ -112,9 +112,9 @@ def test_a_table_of_records_with_errors_and_gaps(tmp_path):
     lines = (tmp_path / "scores.csv").read_text().splitlines()
     assert lines[1] == '"hcpf",0.81234,0.0021,12345.678,3'
     assert lines[2] == '"popularity",,,,12'
-    with pytest.raises(InputError, match=r"exists already: pass overwrite=True"):
+    with pytest.raises(InputError, match=r"exists already. Pass overwrite=True"):
         table.write(tmp_path / "scores.csv")
-    with pytest.raises(InputError, match=r"must end in \.parquet, \.csv, \.tsv"):
+    with pytest.raises(InputError, match=r"End its name in \.parquet, \.csv, \.tsv"):
         table.write(tmp_path / "scores.xlsx")
     with pytest.raises(InputError, match="equally long"):
         Table(a=[1, 2], b=[1])
@@ -183,7 +183,7 @@ def test_streamed_predictions_are_those_of_the_pairs(models, kind, block, tmp_pa
 def test_an_existing_file_is_kept_unless_it_may_be_replaced(models, method, tmp_path):
     write, target = getattr(models["str"], method), tmp_path / "file.parquet"
     target.write_text("precious")
-    with pytest.raises(InputError, match=r"file\.parquet exists already: pass overwrite=True"):
+    with pytest.raises(InputError, match=r"file\.parquet exists already. Pass overwrite=True"):
         write(target)
     assert target.read_text() == "precious"
     assert write(target, overwrite=True) == len(parquet.read_table(target))

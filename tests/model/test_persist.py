@@ -120,7 +120,7 @@ def test_an_existing_model_is_replaced_only_if_asked_and_other_files_never(tmp_p
     one, two = by_hand([([[1.0]], [[2.0]])]), by_hand([([[1.0]], [[3.0]])])
     path = tmp_path / "deep" / "model"
     one.save(path)
-    with pytest.raises(ModelError, match="holds a model already: pass overwrite=True"):
+    with pytest.raises(ModelError, match=r"contains a model already\. Pass overwrite=True"):
         two.save(path)
     assert FittedModel.load(path).rate(0, 0) == 2.0
     mapped = FittedModel.load(path)
@@ -132,7 +132,7 @@ def test_an_existing_model_is_replaced_only_if_asked_and_other_files_never(tmp_p
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("precious")
     (tmp_path / "file").write_text("precious")
-    for name, message in (("other", "has other files in it"), ("file", "is a file")):
+    for name, message in (("other", "contains other files"), ("file", "is a file")):
         for overwrite in (False, True):
             with pytest.raises(ModelError, match=message):
                 one.save(tmp_path / name, overwrite=overwrite)

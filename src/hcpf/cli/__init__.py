@@ -1,6 +1,6 @@
 """The ``hcpf`` command line: thin commands over the library, one file each.
 
-Commands import what they need when they run, so that ``hcpf --help`` stays quick.
+Commands import the library when they run, which keeps ``hcpf --help`` fast.
 """
 
 from hcpf.cli.app import main

@@ -129,7 +129,7 @@ def _run(
     integers: bool,
     threads: int | None,
 ) -> "tuple[list[ModelScores], int]":
-    """Fit and score one after the other; returns the scores and how many Ctrl-C left out."""
+    """Fit and score one after the other; return the scores and how many models Ctrl-C skipped."""
     from hcpf.evaluate import fit_and_score
     from hcpf.evaluate.candidates import most_promising
 
@@ -153,7 +153,7 @@ def _run(
 def _each(
     title: str, models: "list[CandidateModel]", score: "Callable[[CandidateModel], None]"
 ) -> int:
-    """Score models under a progress bar; returns how many Ctrl-C left out."""
+    """Score models under a progress bar; return how many Ctrl-C skipped."""
     from hcpf._progress import progress_bar
 
     waiting = models[::-1]

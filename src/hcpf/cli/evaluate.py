@@ -145,7 +145,7 @@ def _calibration_facts(found: "Calibration") -> dict[str, Any]:
             f"observed {percent(float(curve.observed[best]))}"
         )
     facts |= {
-        f"{level:.0%} intervals": f"hold {percent(share.value)} of the values"
+        f"{level:.0%} intervals": f"contain {percent(share.value)} of the values"
         for level, share in found.pit_coverage.items()
     }
     return facts

@@ -144,7 +144,7 @@ def load_model(path: Path) -> "FittedModel":
     from hcpf.model.fitted import FittedModel
 
     if not path.exists():
-        raise InputError(f"{path}: there is no such model. Fit one with: hcpf fit DATA -o {path}")
+        raise InputError(f"{path}: no such model. Fit one with: hcpf fit DATA -o {path}")
     return FittedModel.load(path)
 
 

@@ -228,7 +228,7 @@ def prepare_file(path: Path, *, overwrite: bool = True) -> None:
 
 
 def prepare_table(path: Path, *, overwrite: bool) -> None:
-    """Check the same for a table, whose ending tells the format."""
+    """Check the same for a table, whose extension gives the format."""
     from hcpf.model.tables import FILE_ENDINGS
 
     if path.suffix.lower() not in FILE_ENDINGS:

@@ -31,7 +31,7 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of the split and of the 
 def figure1(output: Image = Path("figure1.png"), as_json: options.Json = False) -> None:
     """Figure 1: an observed value's distribution as the matrix gets sparser.
 
-    An existing file is overwritten, and the command says so.
+    An existing file is overwritten.
     """
     _draw_figure1(output)
     if as_json:
@@ -44,7 +44,7 @@ def _draw_figure1(output: Path) -> None:
     image_format = output.suffix.removeprefix(".").lower()
     if image_format not in figure1.FORMATS:
         endings = ", ".join(f".{known}" for known in figure1.FORMATS)
-        raise InputError(f"cannot tell the image format of {output}: end its name in {endings}.")
+        raise InputError(f"{output}: unknown image format. End its name in {endings}.")
     prepare_file(output)
     write_file(output, figure1.render(figure1.draw(), image_format))
 

@@ -30,7 +30,7 @@ from hcpf.model.tables import Explanation, Neighbors, Recommendations, write_tab
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedModel:
-    """A trained model, which needs no trainer, and few of its answers the training data.
+    """A trained model; only ``recommend`` and ``explain`` use the training data, if present.
 
     ``HCPF.fit`` makes one (``HCPF.model_``), and ``FittedModel.load`` reads a saved one.
 
@@ -222,11 +222,11 @@ class FittedModel:
             rates; the expected value if it is; or the expected value. With a single fit the first
             two are the same.
         exclude_seen : bool, default True
-            Whether to leave out the items that the user has an entry for.
+            Whether to skip the items that the user has an entry for.
         seen : Interactions or matrix, optional
-            The entries to leave out; by default the training data.
+            The entries to skip; by default the training data.
         among, deny : ids, optional
-            Only these items; none of these.
+            The only items to consider; items to skip.
         """
         rows = self._users_to_rank(users)
         matrix = self._seen(exclude_seen, seen)

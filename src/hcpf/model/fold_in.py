@@ -44,7 +44,7 @@ def score(model: "FittedModel", X: Any) -> float:
     rng = np.random.default_rng(seed if isinstance(seed, int) else 0)
     held = rng.random(matrix.nnz) < _SCORED_FRACTION
     if not held.any() or held.all():
-        raise InputError("score: X has too few entries to hold some of them out.")
+        raise InputError("score: X has too few entries to hold out some. Pass more users.")
     scored = select(matrix, held)
     rest = Interactions(select(matrix, ~held), data.users, data.items)
     known = _with_rows(model, Axis.USERS, rest, scored)
@@ -62,8 +62,8 @@ def extend(model: "FittedModel", X: Any, duplicates: Duplicates) -> "FittedModel
     """Return the model with more data, its new users and items folded in one after the other."""
     if model.data is None:
         raise InputError(
-            "partial_fit adds entries to the training data, but this model holds none. Call fit "
-            "on all entries, with warm_start=True to begin from this model."
+            "partial_fit adds entries to the training data, but this model was saved without them. "
+            "Call fit on all entries, with warm_start=True to begin from this model."
         )
     data = joined(model.data, _with_new_ids(model, X), duplicates)
     n_users, n_items = len(model.users), len(model.items)
@@ -158,7 +158,7 @@ def _with_new_ids(model: "FittedModel", X: Any) -> Interactions:
     if data.n_items != len(model.items):
         raise InputError(
             f"X has {data.n_items} columns, but {len(model.items)} items are fitted. Pass "
-            "Interactions, whose ids tell which items are new."
+            "Interactions, whose ids identify the new items."
         )
     return Interactions(data.matrix, _next_ids(model.users, data.n_users), model.items)
 
@@ -167,7 +167,7 @@ def _next_ids(users: NDArray[Any], size: int) -> NDArray[Any]:
     """Return integers that continue the ids of the users, for rows of a matrix."""
     if users.dtype.kind == "O" or int(users.max()) + size > np.iinfo(users.dtype).max:
         raise InputError(
-            "The rows of a matrix are new users, numbered from the largest id on, but the "
-            "fitted ids leave no such numbers. Pass Interactions, which have ids."
+            "The rows of a matrix are new users with the integers after the largest id, but the "
+            "fitted ids are not integers or too large. Pass Interactions, which have ids."
         )
     return np.arange(size, dtype=users.dtype) + users.max() + users.dtype.type(1)

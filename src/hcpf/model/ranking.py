@@ -71,7 +71,7 @@ def best_items(
 ) -> Iterator[RankedPairs]:
     """Yield the best items of one block of ``rows`` after the other, at least of one.
 
-    Items that a row of ``seen`` stores are left out, as are those denied to all.
+    Items that a row of ``seen`` stores are skipped, as are those denied to all.
     """
     n = min(n, n_items)
     step = max(1, _BLOCK // n_items)
@@ -124,7 +124,7 @@ def profiles(mine: Factors, others: Factors) -> Factors:
 
 
 def nearest(vectors: Factors, rows: NDArray[np.int64], n: int) -> Iterator[RankedPairs]:
-    """Yield the rows with the largest cosine to each of some rows, itself left out."""
+    """Yield the rows with the largest cosine to each of some rows, itself excluded."""
     size = len(vectors)
     own = sparse.csr_array(
         (np.ones(size, np.float32), np.arange(size, dtype=np.int32), np.arange(size + 1)),

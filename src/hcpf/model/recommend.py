@@ -29,8 +29,8 @@ def seen_matrix(model: "FittedModel", seen: Any, purpose: str) -> Csr:
         return over_both("seen", seen, model.user_index, model.item_index)
     if model.data is None:
         raise InputError(
-            f"{purpose} needs the entries of the users, but this model holds no training data: "
-            "pass them as seen=."
+            f"{purpose} requires the entries of the users, but this model was saved without "
+            "training data. Pass them as seen=."
         )
     return model.data.matrix
 

@@ -12,7 +12,9 @@ def fitted_model(model: Any) -> FittedModel:
     """Return the fitted model of an estimator, a model itself, or one loaded from its path."""
     if isinstance(model, (str, Path)):
         if "\0" in str(model) or not Path(model).is_dir():
-            raise InputError(f"model: there is no saved model {str(model)!r}.")
+            raise InputError(
+                f"model: {str(model)!r} is not a folder. Pass one that save() or hcpf fit wrote."
+            )
         return FittedModel.load(model)
     if hasattr(model, "fit") and not hasattr(model, "model_"):
         raise InputError("model is not fitted yet: call fit first.")

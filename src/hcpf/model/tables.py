@@ -138,7 +138,7 @@ def write_tables(
     Parameters
     ----------
     path : path
-        The ending (.parquet, .csv or .tsv) tells the format. The file appears when it is complete.
+        The extension (.parquet, .csv or .tsv) gives the format. The file appears when complete.
     parts : iterable of Table
         At least one, possibly without rows.
     overwrite : bool, default False
@@ -150,9 +150,9 @@ def write_tables(
     """
     target = as_path("path", path)
     if target.suffix.lower() not in FILE_ENDINGS:
-        raise InputError(f"{target} must end in {', '.join(FILE_ENDINGS)}, which tells its format.")
+        raise InputError(f"{target}: unknown format. End its name in {', '.join(FILE_ENDINGS)}.")
     if os.path.lexists(target) and not overwrite:
-        raise InputError(f"{target} exists already: pass overwrite=True to replace it.")
+        raise InputError(f"{target} exists already. Pass overwrite=True to replace it.")
     rows, writer = 0, None
     with os_errors(InputError, f"{target} cannot be written"), atomic_path(target) as partial:
         try:

@@ -81,7 +81,7 @@ class TypicalValues:
     def intervals(
         self, rows: NDArray[np.intp], rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
-        """Return bounds that hold the typical values of rows with 90% probability."""
+        """Return 90% intervals of the typical values of rows."""
         element, draws = self._model.element, []
         n_draws = -(-_ROW_DRAWS // len(self._model.posteriors))
         for fit, posterior in enumerate(self._model.posteriors):

@@ -38,7 +38,7 @@ class Solver:
 
     name: ClassVar[str] = ""
     keeps_start: ClassVar[bool] = False
-    """Whether the first passes stay near the start, so that clusters are of use."""
+    """Whether the first passes stay near the start, which makes clusters useful."""
     has_batches: ClassVar[bool] = False
     """Whether users come in minibatches, which are drawn once per fit."""
 
@@ -165,7 +165,7 @@ def solver_of(value: Any) -> Solver:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Where a fit saves its state, so that the same fit resumes after an interruption.
+    """Where and how often a fit saves its state, from which the same fit resumes.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ class Settings:
 
 @dataclass(eq=False)
 class FitPlan(Settings):
-    """Everything that decides a fit besides the data, checked; not to be changed."""
+    """All checked settings of a fit; not to be changed."""
 
     solver: Solver = field(default_factory=Auto)
     validation_fraction: float = 0.0
@@ -260,8 +260,8 @@ class FitPlan(Settings):
         if self.start == "clusters" and not self.keeps_start:
             raise ParameterError(
                 "start='clusters' requires solver='auto' or 'cavi' and train_on='full': other "
-                "solvers leave their start at once, and observed entries alone have no clusters. "
-                "Use start='auto'."
+                "solvers lose their start in the first pass, and observed entries alone have no "
+                "clusters. Use start='auto'."
             )
 
     def with_value_model(self, value_model: ValueModel) -> "FitPlan":

@@ -41,7 +41,7 @@ class Stored:
 
 
 def write_folder(path: Path, stored: Stored, *, overwrite: bool) -> None:
-    """Write a model; an existing one is replaced only if ``overwrite`` says so."""
+    """Write a model; an existing one is replaced only with ``overwrite``."""
     with os_errors(ModelError, f"The model cannot be written to {path}"):
         _refuse_to_destroy(path, overwrite)
         path.mkdir(parents=True, exist_ok=True)
@@ -80,9 +80,9 @@ def _refuse_to_destroy(path: Path, overwrite: bool) -> None:
         raise ModelError(f"{path} is a file; a model is saved as a folder. Choose another name.")
     is_model = (path / MANIFEST).exists()
     if not is_model and not {file.name for file in path.iterdir()} <= _ours(path):
-        raise ModelError(f"{path} has other files in it, and is left alone. Choose another name.")
+        raise ModelError(f"{path} contains other files. Choose another name.")
     if is_model and not overwrite:
-        raise ModelError(f"{path} holds a model already: pass overwrite=True to replace it.")
+        raise ModelError(f"{path} contains a model already. Pass overwrite=True to replace it.")
 
 
 def _write(folder: Path, kind: str, writer: Callable[[Path], None]) -> dict[str, Any]:
@@ -142,12 +142,12 @@ def _read_manifest(path: Path) -> dict[str, Any]:
 
 
 def _find(folder: Path, manifest: dict[str, Any], kind: str, check: bool) -> Path:
-    """The path of one of the files, if it is what the manifest says."""
+    """Return the path of a file after comparing it with the manifest."""
     try:
         entry = manifest["files"][kind]
         name, size, digest = str(entry["name"]), entry["bytes"], entry["sha256"]
     except (KeyError, TypeError):
-        raise ModelError(f"{MANIFEST} does not say where its {kind} are.") from None
+        raise ModelError(f"{MANIFEST} lacks the file of its {kind}.") from None
     if Path(name).name != name:
         raise ModelError(f"{MANIFEST} names a file outside its folder: {name!r}.")
     path = folder / name
@@ -176,7 +176,7 @@ def write_tensors(path: Path, tensors: dict[str, np.ndarray]) -> None:
 
 
 def map_tensors(path: Path) -> dict[str, np.ndarray]:
-    """Map a file of named arrays; a ModelError says what is wrong with it."""
+    """Map a file of named arrays; raise a ModelError if it is damaged."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -211,7 +211,7 @@ def _parse(path: Path, text: bytes) -> dict[str, Any]:
 
 
 def _checked(path: Path, name: str, entry: Any) -> tuple[Any, tuple[int, ...], int, int]:
-    """The type, shape and place of one tensor, if they agree."""
+    """Return type, shape, first and last byte of a tensor, if they agree."""
     try:
         dtype = np.dtype(_TYPES[entry["dtype"]])
         shape, (first, last) = tuple(entry["shape"]), entry["data_offsets"]
@@ -250,7 +250,7 @@ def read_ids(path: Path) -> IdArray:
     if pa.types.is_fixed_size_binary(column.type):
         values = [uuid.UUID(bytes=value) for value in values]
     elif not all(isinstance(value, str) for value in values):
-        raise ModelError(f"{path.name} holds something other than ids.")
+        raise ModelError(f"{path.name} contains values that are not ids.")
     ids = np.empty(len(values), dtype=object)
     ids[:] = values
     return ids

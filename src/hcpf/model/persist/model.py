@@ -66,7 +66,7 @@ def load(path: Path, *, check: bool = True) -> FittedModel:
         return _rebuild(read_folder(path, check=check))
     except ModelError:
         raise
-    except Exception as error:  # there is no end to what a forged or damaged file may provoke
+    except Exception as error:  # a forged or damaged file can raise anything
         raise ModelError(
             f"The model {path} cannot be loaded: its parts do not fit together "
             f"({type(error).__name__}: {error})."
@@ -129,9 +129,9 @@ def _posteriors(
         for j in range(n_fits)
     )
     if not posteriors:
-        raise ModelError("The model holds no fit.")
+        raise ModelError("The model contains no fit.")
     if len({fit.axis(axis).shape_.shape[1] for fit in posteriors for axis in Axis}) > 1:
-        raise ModelError("The factors of the model's users and items do not go together.")
+        raise ModelError("The factors of the model's users and items differ in size.")
     return posteriors
 
 
@@ -146,7 +146,7 @@ def _rows(tensors: Tensors, prefix: str, size: int, varies: bool) -> FactorPoste
 
 def _theta(tensors: Tensors, prefix: str, size: int, varies: bool) -> ThetaPosterior | None:
     if (f"{prefix}.chi" in tensors) != varies:
-        raise ModelError(f"{prefix} must be stored if, and only if, its rows vary.")
+        raise ModelError(f"{prefix} must be stored if and only if its rows have their own means.")
     if not varies:
         return None
     chi, nu, prior = (tensors[f"{prefix}.{name}"] for name in ("chi", "nu", "prior"))
