@@ -109,7 +109,11 @@ def test_unknown_name():
         ({"user_shape": 1e-3, "item_shape": 1e-3, "density": 0.5}, ParameterError, "cannot be"),
         ({"user_shape": 1e-9, "n_users": 2000}, ParameterError, "cannot be reached"),
         ({"user_activity_shape": 1e-3}, ParameterError, "overflow"),
-        ({"density": None, "user_activity_mean": 1e-25}, ParameterError, "too large for exact counts"),
+        (
+            {"density": None, "user_activity_mean": 1e-25},
+            ParameterError,
+            "too large for exact counts",
+        ),
         (
             {"density": None, "user_activity_mean": 1e-200, "item_activity_mean": 1e-200},
             ParameterError,

@@ -182,7 +182,9 @@ def test_wrong_columns(column, message):
 
 def test_no_column_of_ids():
     for role in ("user", "item"):
-        with pytest.raises(InputError, match=f"{role} must be the name or the position of a column, got N"):
+        with pytest.raises(
+            InputError, match=f"{role} must be the name or the position of a column, got N"
+        ):
             Interactions.from_frame(pd.DataFrame(GOOD), **{**COLUMNS, role: None})
 
 
