@@ -100,7 +100,7 @@ def test_wrong_layers(layer):
 
 
 def test_no_matrix():
-    with pytest.raises(InputError, match="no X. Pass layer="):
+    with pytest.raises(InputError, match=r"no X\. Pass layer="):
         Interactions.from_anndata(cells(None))
 
 
