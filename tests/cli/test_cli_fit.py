@@ -125,7 +125,7 @@ def test_duplicated_pairs(run_json, fails, sales, tmp_path):
         (["-e", "gamma:a=1"], "gamma has no parameter a; it takes 2 parameters"),
         (["-e", "gamma:x"], "'x' is not a number"),
         (["-e", "gamma:-1,2"], "must be a finite number above 0"),
-        (["-e", "poisson"], "Choose an element whose support fits"),
+        (["-e", "poisson"], "Choose an element with this value in its support"),
         (["--user", "nobody"], "Columns: customer, product, spend."),
         (["--delimiter", "::"], "delimiter must be one ASCII character"),
     ],

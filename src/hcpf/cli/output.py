@@ -15,11 +15,14 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hcpf.errors import InputError
+
+if TYPE_CHECKING:
+    from hcpf.model.tables import Table
 
 _BLOCKS = " ▏▎▍▌▋▊▉█"  # eighths of a character
 _MAX_BAR_WIDTH = 50  # characters
@@ -113,14 +116,14 @@ def show_rows(
         return
     from rich import box
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as ScreenTable
     from rich.text import Text
 
     records = list(records)
     cells = [[field.show(record[field.name]) for field in fields] for record in records]
     console = Console()
     widths = _widths(fields, cells, console.width)
-    table = Table(
+    table = ScreenTable(
         box=box.SIMPLE_HEAD, title=Text(title) if title else None, title_justify="left",
         padding=(0, 1, 0, 0),
     )  # fmt: skip
@@ -256,6 +259,16 @@ def write_file(path: Path, content: bytes) -> None:
     """Write all of ``content`` or nothing, and report it."""
     with replacing(path) as partial:
         partial.write_bytes(content)
+
+
+def write_table(path: Path, parts: "Iterable[Table]", *, overwrite: bool, total: int = 0) -> int:
+    """Write tables to one file, report it, and return the number of rows."""
+    from hcpf.model.tables import write_tables
+
+    existed = path.exists()
+    rows = write_tables(path, parts, overwrite=overwrite, total=total, progress=None)
+    note_written(path, replaced=existed)
+    return rows
 
 
 def note_written(path: Path, *, replaced: bool) -> int:

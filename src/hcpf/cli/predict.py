@@ -8,7 +8,7 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.inputs import Source, load_model, parse_ids
-from hcpf.cli.output import Field, note, note_written, prepare_table, show_json, show_rows
+from hcpf.cli.output import Field, note, prepare_table, show_json, show_rows, write_table
 from hcpf.cli.recommend import EXPECTED, PROBABILITY, VALUE
 from hcpf.errors import InputError
 
@@ -63,7 +63,6 @@ def predict(
     if output is not None:
         prepare_table(output, overwrite=overwrite)
     from hcpf.model.predict import predict_all
-    from hcpf.model.tables import write_tables
 
     fitted, total = load_model(model), 0
     if everything:
@@ -76,9 +75,7 @@ def predict(
         items = parse_ids(fitted.item_index, item or [])
         tables = predict_all(fitted, users, items, _LEVEL)
     if output is not None:
-        existed = output.exists()
-        rows = write_tables(output, tables, overwrite=overwrite, total=total, progress=None)
-        note_written(output, replaced=existed)
+        rows = write_table(output, tables, overwrite=overwrite, total=total)
         if as_json:
             show_json({"path": str(output), "rows": rows})
         return

@@ -10,12 +10,12 @@ from hcpf.cli import options
 from hcpf.cli.inputs import load_model, parse_ids, read_names
 from hcpf.cli.output import (
     Field,
-    note_written,
     number,
     percent,
     prepare_table,
     show_json,
     show_rows,
+    write_table,
 )
 
 if TYPE_CHECKING:
@@ -63,16 +63,12 @@ def recommend(
         raise typer.BadParameter("--all requires a file to write to, for example -o lists.parquet.")
     if output is not None:
         prepare_table(output, overwrite=overwrite)
-    from hcpf.model.tables import write_tables
-
     fitted = load_model(model)
     item_names = read_names(names, fitted.items)
     ids = fitted.users if everyone else parse_ids(fitted.user_index, users or [])
     tables = _recommend(fitted, ids, n, by, not seen, item_names)
     if output is not None:
-        existed = output.exists()
-        rows = write_tables(output, tables, overwrite=overwrite, total=n * len(ids), progress=None)
-        note_written(output, replaced=existed)
+        rows = write_table(output, tables, overwrite=overwrite, total=n * len(ids))
         if as_json:
             show_json({"path": str(output), "users": len(ids), "rows": rows})
         return

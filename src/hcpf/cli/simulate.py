@@ -8,11 +8,11 @@ import typer
 from hcpf.cli import options
 from hcpf.cli.output import (
     element_text,
-    note_written,
     percent,
     prepare_table,
     show_facts,
     show_json,
+    write_table,
 )
 from hcpf.errors import InputError
 
@@ -88,13 +88,12 @@ def simulate(
 def _write(data: "Interactions", output: Path, overwrite: bool) -> None:
     import numpy as np
 
-    from hcpf.model.tables import Table, write_tables
+    from hcpf.model.tables import Table
 
-    matrix, existed = data.matrix, output.exists()
+    matrix = data.matrix
     users = np.repeat(data.users, np.diff(matrix.indptr))
     entries = Table(user=users, item=data.items[matrix.indices], value=matrix.data)
-    write_tables(output, [entries], overwrite=overwrite)
-    note_written(output, replaced=existed)
+    write_table(output, [entries], overwrite=overwrite)
 
 
 def _show(data: "Interactions", value_model: dict[str, Any], output: Path, as_json: bool) -> None:
