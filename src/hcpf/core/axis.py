@@ -39,7 +39,7 @@ class AxisState:
     mean_sums: FloatArray
     """Per component: the sum of E[s] over the rows that enter the other axis' rates."""
     theta: "ThetaPosterior | None" = None
-    """The theta posterior of the rows; None where they have no means of their own."""
+    """The theta posterior of the rows; None for a shared mean."""
 
     @property
     def n_rows(self) -> int:

@@ -1,6 +1,6 @@
 """How workers exchange sums: the only way in which training talks to other workers.
 
-Every worker runs the same loop on the entries of its own users and keeps all items. What depends
+Every worker runs the same loop on the entries of some users and keeps all items. What depends
 on all users is exchanged through the four calls of a ``Collective``. All workers make the same
 calls in the same order, and every result is the same to the bit on all of them, so that all
 decisions (when to stop, whether to retabulate) are alike without anybody being in charge.

@@ -49,7 +49,7 @@ def update_axis(
     prior: Prior,
     comm: Collective,
 ) -> StepInfo:
-    """Make a half-step on every worker: of its own users, or of all items together."""
+    """Make a half-step on all workers: each updates its users, or a block of the items."""
     if comm.size == 1:
         return half_step(mine, other, layout, tables, prior)
     if mine.axis is Axis.USERS:

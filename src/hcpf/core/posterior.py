@@ -26,7 +26,7 @@ class FactorPosterior:
     activity_a: FloatArray
     activity_b: FloatArray
     theta: ThetaPosterior | None = None
-    """The theta posterior of each row, where the rows of this axis have means of their own."""
+    """The theta posterior of each row, where this axis is partially pooled."""
 
     @property
     def a(self) -> FloatArray:

@@ -31,8 +31,7 @@ class ValueModel:
         The distribution of one element; its mean is the shared mean, or the center of the pooled
         ones.
     vary_by
-        Who has a mean of their own, partially pooled: "user", "item", "both", or None (a shared
-        mean).
+        Estimate a mean per "user", per "item" or "both", partially pooled; None is a shared mean.
     hurdle
         Whether a value is a single element; otherwise it is a sum of n elements.
     train_on
@@ -87,7 +86,7 @@ class ValueModel:
         return conjugate.sharing if self.vary_by == "both" and conjugate is not None else None
 
     def varies(self, axis: Axis) -> bool:
-        """Return whether the rows of an axis have means of their own."""
+        """Return whether an axis is partially pooled."""
         return self.vary_by in (axis.word, "both")
 
     def replace(self, **changes: Any) -> Self:

@@ -63,7 +63,7 @@ class ValueLaw(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution:
+class Distribution(ABC):
     """What X+ and X++ share."""
 
     law: ClassVar[ValueLaw]
@@ -85,25 +85,27 @@ class Distribution:
     # X+ and X++ differ in these.
 
     @property
+    @abstractmethod
     def _log_mass(self) -> FloatArray:
         """Log of the probability to divide by; infinite if the pair is never observed."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def _count_moments(self) -> Moments:
-        raise NotImplementedError
+        """Mean and variance of the number of elements in a value."""
 
+    @abstractmethod
     def _draw_counts(self, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-        raise NotImplementedError
+        """Draw N."""
 
+    @abstractmethod
     def _from_observed(self, probability: FloatArray, y: FloatArray) -> FloatArray:
         """Return the cdf at y, from Pr(N >= 1 and the value <= y)."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def _ends(self) -> tuple[FloatArray, FloatArray]:
         """The lowest and the highest value."""
-        raise NotImplementedError
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
