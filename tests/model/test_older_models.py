@@ -1,7 +1,7 @@
 """Models saved with schema 1 (an element had ``per`` and ``once``) and 2 load and predict alike.
 
-``saved_models`` holds the folders that hcpf wrote at commit 1cab2c6 and what they predicted, and
-those written at 3a16740 with schema 2.
+``saved_models`` contains folders that hcpf wrote at commit 1cab2c6 with what they predicted, and
+folders of schema 2 written just before the solver objects (2c833ae).
 """
 
 import json
