@@ -27,6 +27,7 @@ from hcpf.elements.base import Element
 
 MAX_BLOCKS = 128
 """Fixed blocks of rows: the unit of parallel work, whatever the number of threads."""
+_CHUNK = 1 << 16  # entries counted at once
 _WORK = 16
 """The cost of one entry in ``weighted_by_item``, in multiply-adds."""
 
@@ -179,7 +180,9 @@ class Values:
             start, stop = self._ends
             return stop - start
         if self._item_degrees is None:
-            own = np.bincount(self._arrays[0], minlength=self._matrix.shape[1])
+            own, index = np.zeros(self._matrix.shape[1], np.int64), self._matrix.indices
+            for first in range(0, len(index), _CHUNK):  # bincount copies what it counts to int64
+                own += np.bincount(index[first : first + _CHUNK], minlength=len(own))
             self._item_degrees = self._comm.sum(own)
         return self._item_degrees
 
