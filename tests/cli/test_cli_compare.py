@@ -25,7 +25,7 @@ def test_evaluate_observed_entries_only(run, run_json, sales):
     assert found["ranking"] is None
     assert found["scores"]["auc"] is None
     options = [*map(str, QUICK), "-e", "gamma", "--train-on", "observed"]
-    assert "–" in run(["evaluate", str(sales), *options]).stdout
+    assert "does not apply" in run(["evaluate", str(sales), *options]).stdout
 
 
 def test_evaluate_refuses(fails, sales, tmp_path):

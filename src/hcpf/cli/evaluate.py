@@ -138,7 +138,8 @@ def _show(found: "Evaluation", value_model: dict[str, Any]) -> None:
 def _calibration_facts(found: "Calibration") -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if (curve := found.reliability) is not None:
-        facts["probability"] = f"off by {percent(curve.expected_error)} on average"
+        error = 100.0 * curve.expected_error
+        facts["probability"] = f"off by {error:.2g} percentage points on average"
         best = len(curve.predicted) - 1
         facts["most likely tenth"] = (
             f"predicted {percent(float(curve.predicted[best]))}, "
