@@ -46,7 +46,7 @@ def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
 def fit(label: str, model: Any, parts: Any) -> dict[str, Any]:
     """Fit and score one model."""
     begin = time.perf_counter()
-    model.fit(parts.train, exclude=parts.exclude)
+    model.fit(parts.train, exclude=parts.held_out)
     seconds = time.perf_counter() - begin
     found = scores(model, parts)
     return {

@@ -43,7 +43,7 @@ def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
             args.components, element=element, random_state=args.seed, **({"n_fits": 1} | keywords)
         )
         begin = time.perf_counter()
-        model.fit(parts.train, exclude=parts.exclude)
+        model.fit(parts.train, exclude=parts.held_out)
         seconds = time.perf_counter() - begin
         found = scores(model, parts)
         row = {"data": name, "element": element.acronym, "priors": label, "seconds": seconds}

@@ -71,12 +71,12 @@ def contest(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
             {key: round(x, 4) if isinstance(x, float) else x for key, x in row.items()}, flush=True
         )
 
-    add("popularity", Popularity().fit(parts.train, exclude=parts.exclude), time.perf_counter())
+    add("popularity", Popularity().fit(parts.train, exclude=parts.held_out), time.perf_counter())
     for n_fits in args.fits:
         began = time.perf_counter()
         model = HCPF(args.components, n_fits=n_fits, random_state=args.seed, train_on=args.train_on)
         model.fit(
-            parts.train, validation=parts.validation_matrix, exclude=parts.exclude, progress=False
+            parts.train, validation=parts.validation_matrix, exclude=parts.held_out, progress=False
         )
         add(f"hcpf, {n_fits} fits ({model.element_.acronym})", model, began)
     for alpha, regularization, on_values in itertools.product(ALPHAS, REGULARISATIONS, ON_VALUES):

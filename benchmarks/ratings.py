@@ -56,7 +56,7 @@ def contest(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
     for label, settings in OURS.items():
         began = time.perf_counter()
         mine = HCPF(**{"n_components": args.components, "random_state": args.seed} | settings)
-        mine.fit(parts.train, exclude=parts.exclude)
+        mine.fit(parts.train, exclude=parts.held_out)
         add(f"hcpf, {label}", scores(mine, parts).rmse.value, began)
     return rows
 

@@ -32,7 +32,7 @@ def compare(name: str, data: Interactions, args: Any) -> dict[str, Any]:
         found: list[dict[str, float]] = []
         for seed in range(args.seeds):
             model = HCPF(args.components, element=type(element)(), start=start, random_state=seed)
-            model.fit(parts.train, exclude=parts.exclude, n_threads=args.threads, progress=False)
+            model.fit(parts.train, exclude=parts.held_out, n_threads=args.threads, progress=False)
             scored = scores(model, parts)
             assert scored.log_likelihood is not None
             assert scored.auc is not None

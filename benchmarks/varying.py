@@ -57,7 +57,7 @@ def fit(element: elements.Element, vary_by: str | None, parts: Any, args: Any) -
     )  # fmt: skip
     begin = time.perf_counter()
     try:
-        model.fit(parts.train, exclude=parts.exclude)
+        model.fit(parts.train, exclude=parts.held_out)
     except EstimationError as error:
         return {"conditional": float("nan"), "note": str(error)}
     seconds = time.perf_counter() - begin

@@ -20,7 +20,7 @@ def main(path: str) -> None:
     """Fit the model, print its scores and draw the figure."""
     parts = evaluate.split(datasets.retail(), random_state=0)
     model = HCPF(20, element="gamma", vary_by="both", random_state=0)
-    model.fit(parts.train, exclude=parts.exclude)
+    model.fit(parts.train, exclude=parts.held_out)
     auc = evaluate.scores(model, parts).auc
     assert auc is not None
     sys.stdout.write(f"{len(parts.test.values):,} held-out purchases, AUC {auc.value:.3f}, ")

@@ -50,7 +50,7 @@ def calibration(found: Calibration | Mapping[str, Calibration]) -> Charts:
     >>> from hcpf import HCPF, evaluate, plots, simulate
     >>> data = simulate(60, 40, density=0.1, random_state=0).interactions
     >>> parts = evaluate.split(data, random_state=0)
-    >>> model = HCPF(2, max_iter=5, random_state=0).fit(parts.train, exclude=parts.exclude)
+    >>> model = HCPF(2, max_iter=5, random_state=0).fit(parts.train, exclude=parts.held_out)
     >>> [chart.title for chart in plots.calibration(evaluate.calibration(model, parts))][0]
     'Are the probabilities right?'
     """

@@ -53,7 +53,7 @@ def test_smoothing_leaves_nothing_impossible_and_tends_to_the_density():
 def test_popularity_is_scored_like_a_model():
     data = simulate(150, 100, density=0.1, element=Gamma(2, 0.5), random_state=0).interactions
     parts = split(data, random_state=0)
-    model = Popularity(Gamma()).fit(parts.train, exclude=parts.exclude)
+    model = Popularity(Gamma()).fit(parts.train, exclude=parts.held_out)
     found = scores(model, parts)
     rate = model.rate(parts.test.users, parts.test.items)
     density = model.element_.log_density(parts.test.values)
@@ -98,8 +98,8 @@ def test_elements_without_a_dispersion_vary_by_item_too(element, rng):
 def test_hpf_is_the_model_with_the_degenerate_element():
     data = simulate(80, 60, density=0.2, element=Degenerate(), random_state=0).interactions
     parts = split(data, random_state=0)
-    wrapped = HPF(4, **QUICK).fit(parts.train, exclude=parts.exclude)
-    plain = HCPF(4, element="degenerate", **QUICK).fit(parts.train, exclude=parts.exclude)
+    wrapped = HPF(4, **QUICK).fit(parts.train, exclude=parts.held_out)
+    plain = HCPF(4, element="degenerate", **QUICK).fit(parts.train, exclude=parts.held_out)
     assert scores(wrapped, parts).as_dict() == scores(plain, parts).as_dict()
     assert wrapped.recommend([3], n=4).item.tolist() == plain.recommend([3], n=4).item.tolist()
 

@@ -113,7 +113,7 @@ def test_wrong_models_are_found_out():
 
 def test_the_population_that_training_saw_has_the_sparsity_of_training():
     _, parts = drawn(Gamma(2, 0.5), density=0.03, shape=(700, 400), test=0.4)
-    fitted = Popularity(Gamma()).fit(parts.train, exclude=parts.exclude)
+    fitted = Popularity(Gamma()).fit(parts.train, exclude=parts.held_out)
     whole, training = (
         calibration(fitted, parts, population=name).reliability for name in ("whole", "training")
     )

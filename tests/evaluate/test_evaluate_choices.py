@@ -43,13 +43,13 @@ def parts():
 
 @pytest.fixture(scope="module")
 def table(parts):
-    fitted = HCPF(3, random_state=0, **QUICK).fit(parts.train, exclude=parts.exclude)
+    fitted = HCPF(3, random_state=0, **QUICK).fit(parts.train, exclude=parts.held_out)
     models = {"hcpf": fitted, "popular": Popularity(), "one": GlobalElement()}
     return compare(models, parts, k=10)
 
 
 def test_rows_are_what_each_measure_gives(parts, table):
-    again = Popularity().fit(parts.train, exclude=parts.exclude)
+    again = Popularity().fit(parts.train, exclude=parts.held_out)
     assert table["popular"].scores.as_dict() == scores(again, parts).as_dict()
     assert table["popular"].ranking.as_dict() == ranking(again, parts, 10).as_dict()
     assert table["popular"].seconds > 0
@@ -120,6 +120,14 @@ def test_the_simpler_model_is_chosen_unless_the_gain_is_large_enough(gain, poole
     assert selection.select([simple, other]) == ("other" if wins else "simple")
 
 
+def test_a_model_of_values_alone_is_not_the_best_of_models_of_all_pairs(parts):
+    # Its likelihood is per value, and higher, because it leaves the missing pairs out.
+    found = compare({"popular": Popularity(), "values": PerItemElement()}, parts)
+    assert found["values"].pairs.per_entry > found["popular"].pairs.per_entry
+    assert found.best.name == "popular"
+    assert compare({"values": PerItemElement()}, parts).best.name == "values"
+
+
 def test_the_best_of_a_comparison_follows_the_same_rule(table):
     worse = table["popular"]
     row = replace(table["hcpf"], name="pooled", vary_by="item")
@@ -149,7 +157,7 @@ def test_the_one_standard_error_rule(tried, most_likely, best):
 def test_the_path_is_that_of_fits_made_by_hand(parts):
     path = choose_components(parts, (3, 1, 3), random_state=0, **QUICK)
     assert [c.n_components for c in path.candidates] == [1, 3]
-    model = HCPF(3, random_state=0, **QUICK).fit(parts.train, exclude=parts.exclude)
+    model = HCPF(3, random_state=0, **QUICK).fit(parts.train, exclude=parts.held_out)
     wanted = scores(model, parts, on=parts.validation).log_likelihood
     assert path.candidates[1].log_likelihood == wanted
     assert path.most_likely == 3

@@ -90,7 +90,7 @@ def test_the_fitted_model_and_the_plain_twin_agree(monkeypatch):
     )
     parts = split(data, random_state=0)
     model = HCPF(4, max_iter=5, random_state=0)
-    model.fit(parts.train, exclude=parts.exclude)
+    model.fit(parts.train, exclude=parts.held_out)
     rates = model.rate(data.users[:, None], data.items[None, :]).astype(np.float32)
     rates[parts.train.matrix.toarray() > 0] = -1.0
     lists = {u: np.argsort(-row, kind="stable").tolist() for u, row in enumerate(rates)}

@@ -51,7 +51,7 @@ def check(data, parts):
         marked |= missing | set(place)
     assert seen == everything
     assert len(train.data) + len(parts.test) + len(parts.validation) == len(everything)
-    exclude = parts.exclude.tocoo()
+    exclude = parts.held_out.tocoo()
     assert keys(exclude.row, exclude.col, data) == marked
     assert parts.n_missing == data.n_users * data.n_items - len(everything)
     assert parts.train.users.tolist() == data.users.tolist()

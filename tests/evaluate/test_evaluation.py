@@ -30,7 +30,7 @@ def found(parts):
 
 
 def test_the_model_comes_first_and_is_scored_as_elsewhere(parts, found):
-    again = HCPF(2, element="gamma", **QUICK).fit(parts.train, exclude=parts.exclude)
+    again = HCPF(2, element="gamma", **QUICK).fit(parts.train, exclude=parts.held_out)
     assert found.model.scores.as_dict() == scores(again, parts).as_dict()
     assert [row.name for row in found.baselines] == ["Popularity", "Binary HPF"]
     assert all(row.calibration is not None for row in found.models)
@@ -95,10 +95,10 @@ def test_files_that_are_not_evaluations_are_refused(tmp_path):
 def test_entries_excluded_from_training_are_test_pairs(parts):
     data = simulate(40, 30, density=0.25, element=Gamma(2, 0.05), random_state=0).interactions
     model = HCPF(2, element="gamma", **QUICK)
-    held = excluded_split(model.fit(data, exclude=parts.exclude).model_)
+    held = excluded_split(model.fit(data, exclude=parts.held_out).model_)
     assert len(held.test) == len(parts.test) + len(parts.validation)
     assert held.test.n_missing == parts.test.n_missing + parts.validation.n_missing
     np.testing.assert_array_equal(held.train.values, parts.train.values)
     # Only their positions are known to a model that was not given their values.
-    assert excluded_split(model.fit(parts.train, exclude=parts.exclude).model_) is None
+    assert excluded_split(model.fit(parts.train, exclude=parts.held_out).model_) is None
     assert excluded_split(model.fit(data).model_) is None

@@ -29,7 +29,7 @@ def parts():
 @pytest.fixture(scope="module")
 def model(parts):
     estimator = HCPF(n_components=5, element="gamma", n_fits=1, max_iter=10, random_state=0)
-    return estimator.fit(parts.train, exclude=parts.exclude)
+    return estimator.fit(parts.train, exclude=parts.held_out)
 
 
 def test_there_are_fifteen_parameters():

@@ -94,9 +94,9 @@ def test_without_an_evaluation_the_report_says_how_to_make_one(model, tmp_path, 
 
 
 def test_entries_excluded_from_training_are_scored(data, parts, tmp_path):
-    model = unfitted(element="gamma").fit(data, exclude=parts.exclude)
+    model = unfitted(element="gamma").fit(data, exclude=parts.held_out)
     page = read(write_report(model, tmp_path / "r.html"))
-    trained = model.fit(parts.train, exclude=parts.exclude)
+    trained = model.fit(parts.train, exclude=parts.held_out)
     found = [scores(trained, parts).auc, ranking(trained, parts).ndcg]
     assert all(score in page.text for score in score_texts(found, 3))
     assert "Popularity" not in page.text

@@ -230,7 +230,7 @@ def fit_to(model: Any, data: Split, early_stopping: bool = False, **fit_options:
         fit_options["validation"] = data.validation_matrix
     taken = signature(model.fit).parameters
     options = {name: value for name, value in fit_options.items() if name in taken}
-    model.fit(data.train, exclude=data.exclude, **options)
+    model.fit(data.train, exclude=data.held_out, **options)
     if getattr(model, "interrupted_", False):
         raise KeyboardInterrupt
     return perf_counter() - began
@@ -252,17 +252,19 @@ def log_likelihood_gain(first: ModelScores, second: ModelScores) -> Score:
 
 
 def select_model(models: Sequence[ModelScores]) -> ModelScores:
-    """Return the model to use, by the rule of ``hcpf.training.selection``."""
-    scored = {
-        row.name: Candidate(
-            row.name, row.pairs.per_entry, pooled=row.vary_by is not None, hurdle=row.hurdle
-        )
-        for row in models
-        if row.pairs is not None
-    }
+    """Return the model to use, by the rule of ``hcpf.training.selection``.
+
+    Models of values alone compete only with each other: their likelihood leaves missing pairs out.
+    """
+    scored = [(row, row.pairs) for row in models if row.pairs is not None]
     if not scored:
         raise InputError("None of the models could be fitted.")
-    winner = select(list(scored.values()))
+    full = [(row, pairs) for row, pairs in scored if pairs.missing is not None]
+    candidates = [
+        Candidate(row.name, pairs.per_entry, pooled=row.vary_by is not None, hurdle=row.hurdle)
+        for row, pairs in full or scored
+    ]
+    winner = select(candidates)
     return next(row for row in models if row.name == winner)
 
 

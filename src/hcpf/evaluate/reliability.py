@@ -197,7 +197,7 @@ def _weights(data: Split, pairs: HeldOutPairs, population: str) -> tuple[float, 
         return 1.0, missing
     held = len(data.test) + len(data.validation)
     kept = data.train.n_observed / (data.train.n_observed + held)
-    return kept, missing * (1.0 - (data.exclude.nnz - held) / max(data.n_missing, 1))
+    return kept, missing * (1.0 - (data.held_out.nnz - held) / max(data.n_missing, 1))
 
 
 def _reliability(

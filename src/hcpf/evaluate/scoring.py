@@ -270,7 +270,7 @@ def scores(model: Model, data: Split, on: HeldOutPairs | None = None) -> Scores:
     >>> from hcpf.evaluate import Popularity, split
     >>> data = simulate(200, 100, density=0.1, random_state=0).interactions
     >>> parts = split(data, random_state=0)
-    >>> found = scores(Popularity().fit(parts.train, exclude=parts.exclude), parts)
+    >>> found = scores(Popularity().fit(parts.train, exclude=parts.held_out), parts)
     >>> print(f"{found.auc.value:.2f}")
     0.82
     """

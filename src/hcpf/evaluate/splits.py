@@ -25,14 +25,14 @@ Entries = NDArray[np.int64]
 class Split:
     """Training data, and two sets of held-out pairs.
 
-    Fit with ``model.fit(parts.train, exclude=parts.exclude)``. Without ``exclude``, the model would
-    be trained on the held-out observed pairs as missing ones.
+    Fit with ``model.fit(parts.train, exclude=parts.held_out)``. Without ``exclude``, the model
+    would be trained on the held-out observed pairs as missing ones.
     """
 
     train: Interactions
     test: HeldOutPairs
     validation: HeldOutPairs
-    exclude: Csr
+    held_out: Csr
     """A matrix whose stored entries mark every held-out pair, for ``fit``."""
     n_missing: int
     """Number of missing pairs of all the data."""
@@ -46,7 +46,7 @@ class Split:
     def __repr__(self) -> str:
         return (
             f"Split({self.train!r}, {len(self.test)} test and {len(self.validation)} validation "
-            f"entries, {self.exclude.nnz} pairs held out in all)"
+            f"entries, {self.held_out.nnz} pairs held out in all)"
         )
 
 
