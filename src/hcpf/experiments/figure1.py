@@ -220,7 +220,7 @@ def render(figure: "Figure", image_format: str = "png") -> bytes:
 
 
 def _draw_density(axes: "Axes", panel: Panel, grid: Grid) -> None:
-    """Color the panel, darker where denser, with a scale of its own below."""
+    """Color the panel, darker where denser, with its scale below."""
     from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 
     low, high = panel.shown

@@ -95,7 +95,7 @@ class TypicalValues:
 
 
 def pooled_axes(model: Any) -> list[Axis]:
-    """Return the axes whose rows have means of their own.
+    """Return the axes that are partially pooled.
 
     Examples
     --------

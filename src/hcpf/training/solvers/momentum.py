@@ -47,7 +47,7 @@ def push(state: FitState, shard: Shard) -> None:
     if pooling is not None and moves_theta(state, shard):
         _push_theta(state, shard, memory, pooling, part, max_factor)
     if not shard.trains_on_missing:
-        # The rates of the users are sums over the means of their own items alone.
+        # A user's rates are sums over the means of the user's items alone.
         factors = state.items.factors
         before, mean = memory.g[state.items.axis], factors.mean
         np.multiply(mean, factors.g[:, :size], out=mean, where=before > 0)
