@@ -67,7 +67,7 @@ $(BENCH_READY): pyproject.toml benchmarks/constraints.txt
 	$(PYTHON) -m venv .venv-bench
 	@echo '*' > .venv-bench/.gitignore
 	$(BENCH_PIP) -e . pandas pyarrow
-	@for peer in hpfrec implicit cornac; do echo "installing $$peer"; \
+	@for peer in hpfrec implicit cornac poismf; do echo "installing $$peer"; \
 		$(BENCH_PIP) $$peer || echo "$$peer cannot be installed here and is left out"; done
 	@touch $@
 

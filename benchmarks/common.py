@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -67,18 +67,27 @@ def versions() -> dict[str, str]:
     return found
 
 
+def commit(folder: Path) -> str:
+    """The commit of a checkout, marked where files have changed since."""
+    git = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--exclude=*"]
+    done = subprocess.run(git, check=False, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
+
+
 def start(title: str, data: str) -> dict[str, Any]:
     """Print where, with what and on which data the benchmark runs; the beginning of a report."""
     header = {
         "benchmark": title,
         "machine": machine(),
         "versions": versions(),
+        "commit": commit(Path(__file__).parent),
         "command": shlex.join(["python", *sys.argv]),
         "data": data,
     }
     print(f"\n## {title}\n")
     print("- machine:", ", ".join(f"{k} {v}" for k, v in header["machine"].items()))
     print("- versions:", ", ".join(f"{k} {v}" for k, v in header["versions"].items()))
+    print("- commit:", header["commit"])
     print("- data:", data)
     print(f"- command: `{header['command']}`\n", flush=True)
     return header
@@ -170,10 +179,7 @@ def load_matrix(folder: Path) -> sparse.csr_array:
 
 
 def child(script: str, *arguments: object, env: Mapping[str, str] | None = None) -> Any:
-    """Run a script of this folder in a fresh process and return the JSON on its last line.
-
-    The parent must stay small: on Linux a child's peak memory begins at that of its parent.
-    """
+    """Run a script of this folder in a fresh process and return the JSON on its last line."""
     command = [sys.executable, str(Path(__file__).with_name(script)), *map(str, arguments)]
     done = subprocess.run(
         command, check=False, capture_output=True, text=True, env={**os.environ, **(env or {})}
@@ -183,8 +189,18 @@ def child(script: str, *arguments: object, env: Mapping[str, str] | None = None)
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+def reset_peak() -> None:
+    """Let ``peak_bytes`` count from now on, where the system can (Linux)."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
 def peak_bytes() -> int:
-    """The most memory this process has held so far."""
+    """The most memory this process has held so far, or since ``reset_peak``."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return 1024 * int(line.split()[1])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
 

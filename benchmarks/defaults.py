@@ -4,7 +4,7 @@ With ``--elements`` every applicable element, shared and varying, is fitted too 
 each): the regret is how much more likely an observed test value, as such, is under the best of them
 than under the choice of "auto", in nats.
 
-    .venv-bench/bin/python benchmarks/defaults.py FOLDER --least 10_000
+    .venv-bench/bin/python benchmarks/defaults.py FOLDER --min-entries 10_000
 """
 
 import itertools
