@@ -66,7 +66,7 @@ BENCH_PIP := PIP_CONSTRAINT="$(BENCH_PINS)" PIP_BUILD_CONSTRAINT="$(BENCH_PINS)"
 $(BENCH_READY): pyproject.toml benchmarks/constraints.txt
 	$(PYTHON) -m venv .venv-bench
 	@echo '*' > .venv-bench/.gitignore
-	$(BENCH_PIP) -e . pandas pyarrow
+	$(BENCH_PIP) -e . pandas pyarrow matplotlib
 	@for peer in hpfrec implicit cornac poismf; do echo "installing $$peer"; \
 		$(BENCH_PIP) $$peer || echo "$$peer cannot be installed here and is left out"; done
 	@touch $@
