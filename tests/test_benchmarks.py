@@ -169,3 +169,24 @@ def test_chart_has_both_themes(tmp_path):
     assert "prefers-color-scheme:dark" in drawn
     for role in ("ink", "muted", "paper", "grid", "model", "first", "second", "third", "observed"):
         assert f": {chart.full(LIGHT[role])}" in drawn.split("</style>", 1)[1]
+
+
+def test_code_size_counts_lines_calls_and_imports(tmp_path):
+    code_size = importlib.import_module("code_size")
+    (tmp_path / "module.py").write_text('"""Doc."""\n\n# why\nx = 1  # not a comment line\n')
+    (row, total) = code_size.lines_by_package(tmp_path)
+    assert row == {
+        "package": "module.py",
+        "modules": 1,
+        "lines": 4,
+        "code": 1,
+        "docstrings": 1,
+        "comments": 1,
+    }
+    assert total == {**row, "package": "all"}
+    package = str(Path(simulate.__code__.co_filename).parent)
+    names = {code.co_name for code in code_size.codes_during(lambda: simulate(5, 5), package)}
+    assert "simulate" in names
+    chain = code_size.longest_chain()
+    assert len(chain) > 5
+    assert chain[0].startswith("hcpf.")
