@@ -1,8 +1,9 @@
 """Progress bars for long work: on a terminal, on stderr, and only when it takes a while."""
 
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import cache
 from typing import Protocol
 
 
@@ -10,6 +11,16 @@ class Advance(Protocol):
     """Moves the bar on by some amount, with a note beside it."""
 
     def __call__(self, amount: float, note: str = "") -> None: ...
+
+
+_printers: list[Callable[[str], None]] = []
+"""One per bar that is shown: prints a line above it."""
+
+
+def announce(text: str) -> None:
+    """Print above each bar that is shown what keeps it from moving, once per bar."""
+    for print_once in _printers:
+        print_once(text)
 
 
 @contextmanager
@@ -41,5 +52,10 @@ def progress_bar(
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=total, note="")
-        yield lambda amount, note="": bar.update(task, advance=amount, note=note)
+        print_once = cache(bar.console.print)
+        _printers.append(print_once)
+        try:
+            yield lambda amount, note="": bar.update(task, advance=amount, note=note)
+        finally:
+            _printers.remove(print_once)
         bar.update(task, completed=total)  # what converged early, or was overestimated, is done

@@ -2,6 +2,7 @@
 
 import copy
 
+import numba
 import numpy as np
 import pytest
 from scipy import stats
@@ -22,6 +23,11 @@ from model.small import ELEMENTS, TRAINING, name_of
 TAU, XI = 2.0, 0.7
 
 
+@numba.njit
+def compiled_draw(entries, owner, excluded, n_items, share, rng):
+    return _draw(entries, owner, excluded, n_items, share, rng)
+
+
 def draw_pairs(shard, share, rng, size):
     """The pairs that a pass with this generator draws."""
     users = shard.users
@@ -33,7 +39,7 @@ def draw_pairs(shard, share, rng, size):
         share,
         rng,
     )
-    return [tuple(int(x) for x in _draw(*arguments)) for _ in range(size)]
+    return [tuple(int(x) for x in compiled_draw(*arguments)) for _ in range(size)]
 
 
 def run_twin(model, pairs, share):

@@ -1,74 +1,38 @@
-"""How kernels are compiled, and where their machine code is kept."""
+"""How kernels are compiled: entry points that Python calls, and what only kernels call."""
 
-import hashlib
-import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numba  # pyright: ignore[reportMissingTypeStubs]
-from numba.core import config as numba_config  # pyright: ignore[reportMissingTypeStubs]
+from numba.extending import register_jitable  # pyright: ignore[reportMissingTypeStubs]
 
-from hcpf._version import __version__
-
-config: Any = numba_config
+from hcpf.core.kernel_cache import KernelCache
 
 FAST = {"contract", "reassoc", "nsz", "arcp"}
 """Floating-point liberties the kernels allow; NaN and infinity keep their meaning."""
-_ALWAYS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+
+# Nobody calls kernels by way of C: each wrapper less is code less to compile.
+_ALWAYS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def kernel(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """``numba.njit`` with an on-disk cache that a change in any kernel file invalidates.
-
-    Numba looks only at the file a function stands in, so a changed callee in another file would
-    go unnoticed: the cache folder is named after the content of all of them, which stand in
-    ``hcpf.core.kernels``. Where no folder can be written, every process compiles again.
-    """
+def kernel(**options: Any) -> Decorator:
+    """``numba.njit`` for a function that Python calls; its machine code is kept on disk."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        previous = config.CACHE_DIR
-        try:
-            config.CACHE_DIR = _CACHE_FOLDER
-            return numba.njit(cache=bool(_CACHE_FOLDER), **_ALWAYS, **options)(function)
-        except RuntimeError:
-            return numba.njit(**_ALWAYS, **options)(function)
-        finally:
-            config.CACHE_DIR = previous
+        dispatcher: Any = numba.njit(**_ALWAYS, **options)(function)
+        dispatcher._cache = KernelCache(function)
+        return dispatcher
 
     return decorate
 
 
-def _cache_folder() -> str:
-    digest = hashlib.sha256()
-    here = Path(__file__)
-    for path in sorted([here, *(here.parent / "kernels").glob("*.py")]):
-        digest.update(path.read_bytes())
-    leaf = f"{__version__}-{digest.hexdigest()[:16]}"
-    for folder in _candidates():
-        try:
-            (folder / leaf).mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder / leaf):
-                return str(folder / leaf)
-        except OSError:
-            continue
-    return ""
+def inner(**options: Any) -> Decorator:
+    """Let kernels call a function, which becomes a part of their machine code.
 
-
-def _candidates() -> Iterator[Path]:
-    """Folders to try in turn; cached code is trusted, so that in /tmp must be the user's own."""
-    for base in (config.CACHE_DIR, os.environ.get("XDG_CACHE_HOME")):
-        if base:
-            yield Path(base) / "hcpf"
-    with suppress(RuntimeError):  # no home at all
-        yield Path.home() / ".cache" / "hcpf"
-    with suppress(OSError, AttributeError):  # no temporary folder; no such ids on Windows
-        folder, me = Path(tempfile.gettempdir()) / f"hcpf-{os.getuid()}", os.getuid()
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.lstat().st_uid == me:
-            yield folder
-
-
-_CACHE_FOLDER = _cache_folder()
+    It has no wrapper that unpacks Python's arguments and no file of its own. Both would take
+    longer to make than the function itself, whose arguments are tuples of many arrays. Called from
+    Python, it is plain Python.
+    """
+    return register_jitable(**_ALWAYS, **options)

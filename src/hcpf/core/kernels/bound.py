@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hcpf.core.jit import FAST, kernel
+from hcpf.core.jit import FAST, inner, kernel
 from hcpf.core.kernels.count import outside, piece
 from hcpf.core.kernels.scalars import log_gamma_digamma
 from hcpf.core.kernels.sums import element_shift, log_rate_of
@@ -13,7 +13,7 @@ from hcpf.core.kernels.types import CROSS, KNOWN, MULTIPLIER, ROWS, SHIFT, TINY_
 f4 = np.float32
 
 
-@kernel(fastmath=FAST)
+@inner(fastmath=FAST)
 def _row_log_z(entries, rows, cols, tables, u):
     """Sum of log Z over the row's entries, and whether the tables did not hold some of them."""
     size = rows.a.shape[1]
@@ -61,7 +61,7 @@ def _row_log_z(entries, rows, cols, tables, u):
     return total, False
 
 
-@kernel()
+@inner()
 def _slow_log_z(entries, rows, cols, tables, u):
     """A row's sum of log Z, each entry summed over n directly."""
     total, shares = 0.0, np.empty(rows.a.shape[1])

@@ -2,11 +2,11 @@
 
 import math
 
-from hcpf.core.jit import FAST, kernel
+from hcpf.core.jit import FAST, inner, kernel
 from hcpf.core.kernels.types import DIRECT, GRID, KNOWN, NEGLIGIBLE, SHIFT
 
 
-@kernel()
+@inner()
 def series_at(tables, row, g, log_x):
     """E[n] and log of the sum at log_x by direct summation from the mode outward.
 
@@ -46,7 +46,7 @@ def series_at(tables, row, g, log_x):
     return n_mode + offset / total, peak + n_mode * log_x + math.log(total), cut
 
 
-@kernel()
+@inner()
 def outside(tables, log_rate, coordinate):
     """E[n], log of the sum and the edge flag for an entry whose rate the table does not hold."""
     y = float(coordinate)
@@ -66,7 +66,7 @@ def outside(tables, log_rate, coordinate):
     return series_at(tables, row, g, log_x)
 
 
-@kernel(forceinline=True, fastmath=FAST)
+@inner(forceinline=True, fastmath=FAST)
 def piece(table, row, j, t, s, mode):
     """Evaluate one cubic or bicubic piece of a float64 table."""
     value = table[row, j, 0] + t * (

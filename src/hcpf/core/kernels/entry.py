@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 
-from hcpf.core.jit import kernel
+from hcpf.core.jit import inner, kernel
 from hcpf.core.kernels.count import outside
 from hcpf.core.kernels.scalars import digamma
 from hcpf.core.kernels.vector import table_four
 
 
-@kernel()
+@inner()
 def _find(entries, u, i):
     """Position of pair (u, i) among the row's sorted entries, or -1."""
     low, high = entries.start[u], entries.stop[u]
@@ -25,7 +25,7 @@ def _find(entries, u, i):
     return -1
 
 
-@kernel()
+@inner()
 def _expected_count(tables, rate, shift, y):
     """E[n] at the product-of-means rate, the paper's rule for q(n); 1 if its sum was cut short."""
     x = np.float32(rate * math.exp(min(shift, 80.0)))
@@ -39,7 +39,7 @@ def _expected_count(tables, rate, shift, y):
     return mean, cut
 
 
-@kernel()
+@inner()
 def _draw(entries, owner, excluded, n_items, share, rng):
     """Draw an observed pair with probability ``share``, else a missing one, uniform among each.
 
@@ -56,7 +56,7 @@ def _draw(entries, owner, excluded, n_items, share, rng):
             return u, i, np.int64(-1)
 
 
-@kernel()
+@inner()
 def _move(a, b, activity_b, activity_a, rate, shape, step, count_share, weight, other_mean):
     """The paper's update of one row, in its order: activity, shapes, rates."""
     total = 0.0

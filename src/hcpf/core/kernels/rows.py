@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hcpf.core.jit import FAST, kernel
+from hcpf.core.jit import FAST, inner, kernel
 from hcpf.core.kernels.posterior import rescale_row, update_row
 from hcpf.core.kernels.scalars import log_mean
 from hcpf.core.kernels.sums import accumulate, slow_row
@@ -21,7 +21,7 @@ _NO_UNDERFLOW, _DWARFS_UNDERFLOW = f4(0.0125), f4(0.2)
 _MIN_FACTOR, _MIN_DIVISOR, _UNKNOWN_G = f4(0.2), f4(1e-30), f4(-1.0)
 
 
-@kernel()
+@inner()
 def _multiplier(log_multiplier):
     """What a dot product is multiplied with; 0 or infinity where float32 might not hold it."""
     if log_multiplier < -80.0:
@@ -29,7 +29,7 @@ def _multiplier(log_multiplier):
     return f4(math.exp(log_multiplier)) if log_multiplier <= 80.0 else f4(np.inf)
 
 
-@kernel()
+@inner()
 def _scale_small_row(rows, u):
     """Scale a row of g with some tiny shapes; returns the log of the scale."""
     size = rows.a.shape[1]
@@ -59,7 +59,7 @@ def scale_rows(rows):
         rows.row_terms[u, MULTIPLIER] = _multiplier(rows.log_scale[u] + rows.shift[u])
 
 
-@kernel(fastmath=FAST)
+@inner(fastmath=FAST)
 def _add_listed(listed, cols, first, last, base, scale, rates):
     """Per row: the shared part of the rates and the listed's pairs on top."""
     start, stop, index, means = listed.start, listed.stop, listed.index, cols.mean
@@ -74,7 +74,7 @@ def _add_listed(listed, cols, first, last, base, scale, rates):
             rates[r, k] = scale * max(base[k] + listed.sign * rates[r, k], 0.0)
 
 
-@kernel()
+@inner()
 def _posteriors(rows, first, last, prior, sums, rates, column_sum):
     """New posteriors of some rows; adds their means to the column sums."""
     a, mean, g, activity_b = rows.a, rows.mean, rows.g, rows.activity_b

@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 
-from hcpf.core.jit import FAST, kernel
+from hcpf.core.jit import FAST, inner
 
 f4 = np.float32
 
 LOG2_E = 1.44269504
 
 
-@kernel(forceinline=True, fastmath=FAST)
+@inner(forceinline=True, fastmath=FAST)
 def fast_log2(x):
     """float32 log2 of a positive number, written so that it vectorizes.
 
@@ -26,7 +26,7 @@ def fast_log2(x):
     return f4(n) + f4(2.0 * LOG2_E) * t * series
 
 
-@kernel()
+@inner()
 def digamma(a):
     """float64 digamma of a > 0."""
     if a < 1e-4:
@@ -41,13 +41,13 @@ def digamma(a):
     return shift + math.log(a) - 0.5 / a - series
 
 
-@kernel()
+@inner()
 def log_mean(a, mean):
     """E log of a Gamma(a, b) variable with the given mean a / b."""
     return digamma(a) - math.log(a / mean)
 
 
-@kernel()
+@inner()
 def log_gamma_digamma(a):
     """Log Gamma(a) and digamma(a) together."""
     shift, product = 0.0, 1.0

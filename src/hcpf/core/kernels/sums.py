@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hcpf.core.jit import FAST, kernel
+from hcpf.core.jit import FAST, inner
 from hcpf.core.kernels.count import outside
 from hcpf.core.kernels.scalars import LOG2_E, log_mean
 from hcpf.core.kernels.types import (
@@ -40,7 +40,7 @@ _FLUSH = 256
 float32 alone lost four digits."""
 
 
-@kernel()
+@inner()
 def log_shares(rows, cols, u, i, shares):
     """Log rate of a pair in float64, and log of what each component adds to it.
 
@@ -57,7 +57,7 @@ def log_shares(rows, cols, u, i, shares):
     return peak + math.log(total)
 
 
-@kernel()
+@inner()
 def log_rate_of(rows, cols, u, i, shares):
     """Log of the geometric rate of a pair; fills in the share of each component."""
     total = 0.0
@@ -74,14 +74,14 @@ def log_rate_of(rows, cols, u, i, shares):
     return log_rate
 
 
-@kernel()
+@inner()
 def element_shift(rows, cols, tables, u, i):
     """What the element adds to the log rate of a pair."""
     shift = rows.shift[u] + cols.shift[i]
     return shift + tables.cross * float(rows.row_terms[u, CROSS]) * float(cols.row_terms[i, CROSS])
 
 
-@kernel()
+@inner()
 def slow_row(entries, rows, cols, tables, u, total, count):
     """The sums of E[n] phi_k over a whole row, each entry summed over n directly.
 
@@ -104,7 +104,7 @@ def slow_row(entries, rows, cols, tables, u, total, count):
             total[k] += mean * shares[k]
 
 
-@kernel(forceinline=True)
+@inner(forceinline=True)
 def _take_sum(sums, row):
     """The sum of four sums, which are then 0."""
     total = (sums[row, 0] + sums[row, 1]) + (sums[row, 2] + sums[row, 3])
@@ -112,26 +112,26 @@ def _take_sum(sums, row):
     return total
 
 
-@kernel(forceinline=True)
+@inner(forceinline=True)
 def _ones_before(left):
     """1 for the first ``left`` of four, otherwise 0."""
     return f4(left > 0), f4(left > 1), f4(left > 2), f4(left > 3)
 
 
-@kernel()
+@inner()
 def _four_from(e, last):
     """The positions from e on, as far as there are any."""
     return min(e, last), min(e + 1, last), min(e + 2, last), min(e + 3, last)
 
 
-@kernel()
+@inner()
 def _four_ahead(e, end):
     """The positions from e on, or the last four before the end."""
     e = min(e, end - 4)
     return e, e + 1, e + 2, e + 3
 
 
-@kernel(fastmath=FAST)
+@inner(fastmath=FAST)
 def accumulate(entries, rows, cols, tables, first, last, acc, sums):
     """Per row: sum_i (E[n_ui] / dot_ui) g_ik, four entries at a time.
 

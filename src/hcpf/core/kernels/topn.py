@@ -2,17 +2,17 @@
 
 import numpy as np
 
-from hcpf.core.jit import FAST, kernel
+from hcpf.core.jit import FAST, inner, kernel
 from hcpf.core.kernels.scalars import fast_log2
 
 
-@kernel()
+@inner()
 def _worse(scores, places, j, k):
     """Whether heap member j ranks below k: a lower score or, at the same score, a later place."""
     return scores[j] < scores[k] or (scores[j] == scores[k] and places[j] > places[k])
 
 
-@kernel()
+@inner()
 def _sift_down(scores, places, j, size):
     """Restore the heap, whose first member is the worst, after member j changed."""
     while True:
@@ -27,7 +27,7 @@ def _sift_down(scores, places, j, size):
         j = worst
 
 
-@kernel()
+@inner()
 def _best_of_row(row, denied, scores, places):
     """Fill in the best candidates, best first; returns how many there are."""
     n, size = len(scores), 0
