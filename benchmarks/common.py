@@ -11,8 +11,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -173,6 +175,51 @@ def load_matrix(folder: Path) -> sparse.csr_array:
     matrix = sparse.csr_array(parts, shape=shape)
     matrix.has_canonical_format = True
     return matrix
+
+
+# -- time -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Stopwatch:
+    """Wall and CPU seconds of a block, and the share of the machine that others used meanwhile."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+    others: float = float("nan")
+    """CPU seconds of other processes per second and core; NaN where the system does not tell."""
+
+    def __enter__(self) -> "Stopwatch":
+        self._began = perf_counter(), process_time(), busy_seconds()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        wall, cpu, busy = self._began
+        self.wall, self.cpu = perf_counter() - wall, process_time() - cpu
+        rest = max(0.0, busy_seconds() - busy - self.cpu)
+        self.others = rest / (self.wall * (os.cpu_count() or 1))
+
+
+MAX_OTHERS: dict[str, Any] = {
+    "type": float,
+    "default": 1.0,
+    "help": "measure again where other processes used more than this share of the machine",
+}
+
+
+def describe_time(record: Mapping[str, Any]) -> str:
+    """Wall and CPU time of a record, and how busy others kept the machine."""
+    others = f"others {record['others']:.0%} of the machine"
+    return f"{record['wall s']:.2f} s, CPU {record['cpu s']:.2f} s, {others}"
+
+
+def busy_seconds() -> float:
+    """CPU seconds that all processes of the machine have used since it started."""
+    stat = Path("/proc/stat")
+    if not stat.exists():
+        return float("nan")
+    user, nice, system, _, _, irq, softirq, steal = map(int, stat.read_text().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 # -- child processes and memory -------------------------------------------------------------------

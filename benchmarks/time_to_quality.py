@@ -15,7 +15,6 @@ NDCG@20 is over at most 10,000 users. A program stops before a fit that takes mo
 import argparse
 import json
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -122,22 +121,29 @@ def measure(args: argparse.Namespace) -> None:
     record |= {"entries": problem.train.nnz, "shape": list(problem.train.shape)}
     points: list[dict[str, Any]] = record.setdefault("points", [])
     program.fit(warm_up(problem), program.iterations[0])
-    for iterations in program.iterations[len(points) :]:
-        if points:
-            last = points[-1]
-            growth = 1 if title.startswith("hcpf") else iterations / last["iterations"]
-            if growth * last["seconds"] > args.limit:
-                record["stopped"] = f"{iterations} iterations exceed {args.limit:g} s"
-                break
-        began = perf_counter()
-        fitted = program.fit(problem, iterations)
-        seconds = perf_counter() - began
-        point = {"iterations": iterations, "seconds": seconds, **scores(fitted, problem, test)}
-        points.append(point)
+    for j, iterations in enumerate(program.iterations):
+        old = points[j] if j < len(points) else {}
+        if old and old["others"] <= args.max_others:
+            continue
+        if j and predicted_seconds(title, points[j - 1], iterations) > args.limit:
+            record["stopped"] = f"{iterations} iterations exceed {args.limit:g} s"
+            break
+        with common.Stopwatch() as watch:
+            fitted = program.fit(problem, iterations)
+        point = {"iterations": iterations, "seconds": watch.wall, "cpu": watch.cpu}
+        if not old or watch.others < old["others"]:
+            found = {key: old[key] for key in SCORES} if old else scores(fitted, problem, test)
+            points[j : j + 1] = [{**point, "others": watch.others, **found}]
         target.write_text(json.dumps(record, indent=2) + "\n")
     record["done"] = True
     target.write_text(json.dumps(record, indent=2) + "\n")
     print(json.dumps(points))
+
+
+def predicted_seconds(title: str, last: dict[str, Any], iterations: int) -> float:
+    """How long more iterations would take; ours stop when they have converged."""
+    growth = 1.0 if title.startswith("hcpf") else iterations / last["iterations"]
+    return growth * last["seconds"]
 
 
 def warm_up(problem: peers.Problem) -> peers.Problem:
@@ -150,6 +156,12 @@ def warm_up(problem: peers.Problem) -> peers.Problem:
 
 def result_file(output: Path, name: str, title: str) -> Path:
     return output / f"{name}-{title.replace(', ', '-').replace(' ', '-')}.json"
+
+
+def is_open(path: Path, max_others: float) -> bool:
+    """Whether a result lacks points, or has some that others disturbed."""
+    result = read_result(path)
+    return "done" not in result or any(p["others"] > max_others for p in result["points"])
 
 
 def read_result(path: Path) -> dict[str, Any]:
@@ -202,6 +214,7 @@ def main() -> None:
     parser.add_argument("--programs", nargs="*", default=list(peers.PROGRAMS))
     parser.add_argument("--output", type=Path, required=True, help="folder of the results")
     parser.add_argument("--limit", type=float, default=100.0, help="most seconds of a fit")
+    parser.add_argument("--max-others", **common.MAX_OTHERS)
     parser.add_argument("--table", action="store_true", help="print the tables, measure nothing")
     parser.add_argument("--chart", type=Path, help="an SVG file to draw the chart into")
     parser.add_argument("--task", nargs=2, help=argparse.SUPPRESS)
@@ -211,12 +224,12 @@ def main() -> None:
         return
     header = common.start("Time to quality", f"{', '.join(args.only)}, K = {args.components}")
     options = ("--output", args.output, "--limit", args.limit, "--threads", args.threads)
-    options += ("--seed", args.seed, "-K", args.components)
+    options += ("--seed", args.seed, "-K", args.components, "--max-others", args.max_others)
     for name in args.only:
         if not (args.output / "data" / name / "test.npz").exists() and not args.table:
             save_split(make_data(name, args.folder), args.output / "data" / name)
         for title in args.programs:
-            if not args.table and "done" not in read_result(result_file(args.output, name, title)):
+            if not args.table and is_open(result_file(args.output, name, title), args.max_others):
                 task = ("--task", name, title)
                 points = common.child("time_to_quality.py", args.folder, *task, *options)
                 print(f"- {name}, {title}: {points[-1]}", flush=True)
