@@ -177,8 +177,9 @@ def table(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for result in results:
         last = result["points"][-1]
         row = {"Data": result["set"], "Program": result["program"], "Time, s": last["seconds"]}
-        row |= {"Iterations": last["iterations"], **{key: last[key] for key in SCORES}}
-        row["Stopped early"] = "stopped" in result
+        done, full = last["iterations"], peers.PROGRAMS[result["program"]].iterations[-1]
+        row["Iterations"] = f"{done}" if done == full else f"{done} of {full}"
+        row |= {key: last[key] for key in SCORES}
         rows.append(row)
     columns = {"Data": "", "Program": "", "Iterations": "d", "Time, s": ".2f"}
     common.table(rows, {**columns, "AUC": ".3f", "L": ".3f", "NDCG@20": ".3f"})
