@@ -67,7 +67,9 @@ def test_compare_money(run, sales):
         "popularity",
     }  # fmt: skip
     assert list(likelihood.values()) == sorted(likelihood.values(), reverse=True)
-    assert result.stderr.splitlines()[-1].startswith("Recommended: ")
+    why, _, command = result.stderr.splitlines()[-3:]
+    assert why.startswith("Recommended: ")
+    assert command.startswith("hcpf fit ")
 
 
 def test_compare_says_what_partial_pooling_gains(run_json, varied):

@@ -85,7 +85,7 @@ def sizes(data):
     return len(users), len(items), len(pairs_of(data))
 
 
-def check_predictions(kind, rows):
+def check_predictions(kind, rows, rtol=1e-6):
     """Probabilities are probabilities, and values are those that the element can have."""
     numbers = {
         name: np.array([float(row[name]) for row in rows])
@@ -95,7 +95,7 @@ def check_predictions(kind, rows):
     probability, value = numbers["probability"], numbers["value"]
     assert np.all((probability >= 0) & (probability <= 1))
     assert np.all((value >= kind.lowest) & (value <= kind.highest))
-    np.testing.assert_allclose(numbers["expected_value"], probability * value, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(numbers["expected_value"], probability * value, rtol=rtol, atol=1e-9)
     if "low" not in numbers:
         return
     low, high = numbers["low"], numbers["high"]
@@ -146,7 +146,36 @@ def test_recommend_all_with_names(fitted, invoke, tmp_path):
         rows = list(csv.DictReader(file))
     assert len(rows) == 2 * sizes(data)[0]
     assert all(row["name"] == f"Product {row['item'][1:]}" for row in rows)
+    check_predictions(kind, rows, rtol=2e-3)  # text files have four significant digits
+
+
+def test_everyday_jobs(fitted, invoke, tmp_path):
+    """Lists with details, explanations, rows, components, neighbors, new users, more data."""
+    kind, path, data = fitted
+    rows = json.loads(invoke("recommend", path, "c3", "-n", 3, "--details", "--json").stdout)
     check_predictions(kind, rows)
+    assert all(row["user_entries"] > 0 for row in rows)
+    about = json.loads(invoke("explain", path, "c3", rows[0]["item"], "--json").stdout)
+    shares = [row["share"] for row in about["sources"]]
+    assert sum(shares) + about["further_share"] == pytest.approx(1.0)
+    assert about["sources"][0]["source"] == rows[0]["reason"]
+    for option, id in (("--user", "c3"), ("--item", "p5")):
+        row = json.loads(invoke("info", path, option, id, "--json").stdout)
+        assert (row["typical_value"] is None) == (option[2:] not in kind.typical)
+        if row["next"]:
+            check_predictions(kind, row["next"])
+        assert id in invoke("info", path, option, id).stdout
+    found = json.loads(invoke("components", path, "--json").stdout)
+    assert sum(one["share"] for one in found) == pytest.approx(1.0)
+    assert invoke("components", path).stdout
+    assert len(json.loads(invoke("similar", path, "p5", "-n", 2, "--json").stdout)) == 2
+    basket = ("recommend", path, "--basket", "p5", "--basket", "p6", "-n", 2)
+    check_predictions(kind, json.loads(invoke(*basket, "--json").stdout))
+    new, header = tmp_path / "new.csv", data.read_text().splitlines()[0]
+    new.write_text(f"{header}\nn1,p5,2\nn1,p7,3\nn2,p6,1\n")
+    check_predictions(kind, json.loads(invoke("fold-in", path, new, "--json").stdout))
+    more = ("update", path, new, "-o", tmp_path / "updated", "--threads", 1, "--json")
+    assert json.loads(invoke(*more).stdout)["new_users"] == 2
 
 
 def test_predict(fitted, invoke, tmp_path):

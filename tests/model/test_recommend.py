@@ -195,3 +195,32 @@ def test_there_are_at_most_as_many_neighbors_as_others(fitted):
     assert fitted.similar_users([]).id.dtype == fitted.users_.dtype
     alone = by_hand([([[2.0]], [[0.25]])])
     assert len(alone.similar_items(0)) == len(alone.similar_users(0)) == 0
+
+
+@pytest.mark.parametrize("vary_by", [None, "both"])
+def test_details_agree_with_the_explanation_of_each_pair(vary_by, monkeypatch):
+    from hcpf import HCPF, simulate
+    from hcpf.model import explain
+
+    monkeypatch.setattr(explain, "_BLOCK", 40)  # several blocks of users
+    data = simulate(30, 20, density=0.25, random_state=1).interactions
+    marks = data.matrix[:, :].copy()
+    marks.data[:] = np.random.default_rng(0).random(marks.nnz) < 0.2
+    marks.eliminate_zeros()
+    settings = {"element": "gamma", "vary_by": vary_by, "n_fits": 2, "max_iter": 4}
+    model = HCPF(2, **settings, random_state=0).fit(data, exclude=marks).model_
+    found = model.recommend("all", n=3, details=True)
+    plain = model.recommend("all", n=3)
+    assert list(found.item) == list(plain.item)
+    low, high = model.predict_distribution(found.user, found.item).observed.interval(0.9)
+    np.testing.assert_allclose(found.low, low, rtol=0.02)
+    np.testing.assert_allclose(found.high, high, rtol=0.02)
+    entries = np.diff(data.matrix.indptr)
+    for row in found:
+        expected = model.explain(row.user, row.item)
+        assert row.user_entries == entries[row.user]
+        if row.reason is None:
+            assert list(expected.source) == ["(prior)"]
+        else:
+            assert row.reason == expected.source[0]
+            assert row.reason_share == pytest.approx(expected.share[0])

@@ -8,7 +8,9 @@ import typer
 
 from hcpf.cli import (
     compare,
+    components,
     evaluate,
+    explain,
     fit,
     info,
     options,
@@ -16,7 +18,9 @@ from hcpf.cli import (
     recommend,
     report,
     reproduce,
+    similar,
     simulate,
+    update,
 )
 from hcpf.cli.errors import OneLineErrors
 
@@ -58,7 +62,15 @@ _COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
         (
             "hcpf recommend model 12347 12348 -n 5",
             "hcpf recommend model 12347 --by expected_value --names retail",
-            "hcpf recommend model --all -o lists.parquet",
+            "hcpf recommend model --basket 85123A=12.50 --basket 22423",
+            "hcpf recommend model --all --details --names retail -o campaign.csv",
+        ),
+    ),
+    "fold-in": (
+        recommend.fold_in,
+        (
+            "hcpf fold-in model new-customers.csv",
+            "hcpf fold-in model new-customers.csv --details -o lists.csv",
         ),
     ),
     "predict": (
@@ -67,6 +79,28 @@ _COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
             "hcpf predict model --user 12347 --item 85123A",
             "hcpf predict model --pairs wanted.csv --json",
             "hcpf predict model --all -o everything.parquet",
+        ),
+    ),
+    "explain": (
+        explain.explain,
+        ("hcpf explain model 12347 22720", "hcpf explain model 12347 22720 --names retail"),
+    ),
+    "similar": (
+        similar.similar,
+        ("hcpf similar model 22720 --names retail", "hcpf similar model 12347 --users -n 5"),
+    ),
+    "components": (
+        components.components,
+        (
+            "hcpf components model --names retail",
+            "hcpf components model --top 50 -o components.csv",
+        ),
+    ),
+    "update": (
+        update.update,
+        (
+            "hcpf update model december.csv --duplicates sum",
+            "hcpf update model december.csv --duplicates sum -o december-model",
         ),
     ),
     "simulate": (

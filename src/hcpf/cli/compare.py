@@ -1,13 +1,17 @@
 """``hcpf compare``."""
 
+import shlex
+import sys
 from enum import StrEnum
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hcpf.cli import options
 from hcpf.cli.errors import INCOMPLETE, INTERRUPTED
+from hcpf.cli.fit import fit
 from hcpf.cli.inputs import Source
 from hcpf.cli.output import Field, duration, note, number, show_json, show_rows
 from hcpf.errors import InputError
@@ -36,10 +40,13 @@ _COLUMNS = {
     "ndcg": "ndcg",
     "rmse": "rmse",
 }
+_BASELINE = "popularity"  # always shown
+_MAX_SHOWN = 10  # models at a terminal
 _CLOSE = 0.02  # relative difference of two rankings that counts as equal
 
 
 def compare(
+    context: typer.Context,
     data: options.DataFiles,
     user: options.User = None,
     item: options.Item = None,
@@ -106,7 +113,7 @@ def compare(
     done = [row for row in found if not row.error]
     if not (done or n_left):
         raise InputError(f"no model could be fitted; the first: {found[0].error}")
-    verdict = _verdict(done, models) if done else None
+    verdict = _verdict(done, models, context) if done else None
     if as_json:
         show_json(_as_json(found, models, verdict, parts, integers, top))
     elif done:
@@ -168,19 +175,55 @@ def _each(
     return 0
 
 
-def _verdict(done: "list[ModelScores]", models: "list[CandidateModel]") -> dict[str, Any]:
+def _verdict(
+    done: "list[ModelScores]", models: "list[CandidateModel]", context: typer.Context
+) -> dict[str, Any]:
     """Return the verdict as JSON, with the words for people under "why"."""
     from hcpf.evaluate.candidates import decide
 
     verdict = decide(done, models)
     winner = next(one for one in models if one.name == verdict.winner.name)
-    return _verdict_json(verdict, _sentences(verdict, winner))
+    return {
+        **_verdict_json(verdict, _sentences(verdict, winner) + _lowest_rmse(verdict, done)),
+        "command": _fit_command(winner, context),
+    }
+
+
+def _lowest_rmse(verdict: "Verdict", done: "list[ModelScores]") -> str:
+    """Return a sentence about the model with the lowest RMSE, if it is another one."""
+    errors = {row.name: score.value for row in done if (score := row.score("rmse")) is not None}
+    best = min(errors, key=errors.__getitem__, default=None)
+    if best is None or not errors[best] < (1.0 - _CLOSE) * errors.get(verdict.winner.name, 0.0):
+        return ""
+    return (
+        f" The lowest RMSE is that of {best}: RMSE weighs the few largest values most, the "
+        "log-likelihood counts every pair alike."
+    )
+
+
+def _fit_command(winner: "CandidateModel", context: typer.Context) -> str | None:
+    """Return the command that fits the winner to the same data; None for a baseline."""
+    if winner.element is None:
+        return None
+    words, shared = ["hcpf", "fit", *context.params["data"]], set(signature(fit).parameters)
+    shared -= {"data", "vary_by"}
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and parameter.name in shared:
+            value = context.params[parameter.name]
+            if isinstance(value, bool):
+                words.append((parameter.opts if value else parameter.secondary_opts)[0])
+            else:
+                words += [parameter.opts[0], str(value)]
+    return shlex.join([*words, *_winner_options(winner), "-o", "model"])
 
 
 def _sentences(verdict: "Verdict", winner: "CandidateModel") -> str:
     """Return the verdict in words."""
     best = verdict.winner
-    text = f"Recommended: {best.name}{_as_options(winner)}."
+    options = " ".join(_winner_options(winner))
+    text = f"Recommended: {best.name}{f' ({options})' if options else ''}."
     if verdict.runner_up is None or (lead := verdict.lead) is None:
         return f"{text} No other model applies to these values."
     likelihood, second = best.score("log_likelihood"), verdict.runner_up.name
@@ -217,13 +260,13 @@ def _verdict_json(verdict: "Verdict", why: str) -> dict[str, Any]:
     }
 
 
-def _as_options(winner: "CandidateModel") -> str:
-    """Return the options of ``hcpf fit`` for a model."""
+def _winner_options(winner: "CandidateModel") -> list[str]:
+    """Return the options of ``hcpf fit`` for a model; none for a baseline."""
     if winner.element is None:
-        return ""
-    hurdle = " --hurdle" if winner.hurdle else ""
-    pooling = "" if winner.vary_by is None else f" --vary-by {winner.vary_by}"
-    return f" (--element {winner.element}{hurdle}{pooling})"
+        return []
+    hurdle = ["--hurdle"] if winner.hurdle else []
+    pooling = [] if winner.vary_by is None else ["--vary-by", winner.vary_by]
+    return ["--element", winner.element, *hurdle, *pooling]
 
 
 def _record(row: "ModelScores") -> dict[str, Any]:
@@ -274,10 +317,14 @@ def _show(
     ]
     from hcpf.evaluate.candidates import most_likely_first
 
-    best = verdict["winner"] if verdict else None
-    show_rows(
-        fields, [_record(row) | {"best": row.name == best} for row in most_likely_first(found)]
-    )
+    best, ordered = verdict["winner"] if verdict else None, most_likely_first(found)
+    shown = [row for row in ordered if row.name == best or row in ordered[:_MAX_SHOWN]]
+    shown += [row for row in ordered if row.name == _BASELINE and row not in shown]
+    if not sys.stdout.isatty():
+        shown = ordered
+    show_rows(fields, [_record(row) | {"best": row.name == best} for row in shown])
+    if left := [row.name for row in ordered if row not in shown]:
+        note(f"Less likely, not shown: {', '.join(left)}.")
     kind = "probabilities of integers" if integers else "densities"
     note(
         "Higher is better except for RMSE and time. Log-lik.: log-likelihood of held-out pairs, "
@@ -287,3 +334,5 @@ def _show(
     )
     if verdict:
         note(verdict["why"])
+        if verdict["command"]:
+            typer.echo(f"To fit it:\n{verdict['command']}", err=True)

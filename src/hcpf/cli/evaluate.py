@@ -75,8 +75,8 @@ def evaluate(
     parts = split(entries, test=test, validation=0.01, random_state=seed)
     model = HCPF(components, **value_model, n_fits=fits, max_iter=max_iter, random_state=seed)
     found = evaluate_model(
-        model, parts, k=top, baselines=output is not None, early_stopping=True, random_state=seed,
-        n_threads=threads,
+        model, parts, k=top, max_baselines=1 if output is None else None, early_stopping=True,
+        random_state=seed, n_threads=threads,
     )  # fmt: skip
     about = describe_value_model(model.value_model_)
     if output is not None:
@@ -89,7 +89,7 @@ def evaluate(
 
 
 def _as_json(found: "Evaluation", value_model: dict[str, Any], components: int) -> dict[str, Any]:
-    row = found.model
+    row, simple = found.model, found.baselines[0]
     assert row.scores is not None
     assert row.calibration is not None
     return {
@@ -100,6 +100,7 @@ def _as_json(found: "Evaluation", value_model: dict[str, Any], components: int) 
         "train": found.n_train,
         "test": found.n_test,
         "scores": row.scores.as_dict(),
+        "baseline": {"name": simple.name, "scores": simple.scores and simple.scores.as_dict()},
         "ranking": row.ranking
         and {**row.ranking.as_dict(), "k": row.ranking.k, "users": row.ranking.n_users},
         "calibration": row.calibration.as_dict(),
@@ -109,9 +110,18 @@ def _as_json(found: "Evaluation", value_model: dict[str, Any], components: int) 
 def _show(found: "Evaluation", value_model: dict[str, Any]) -> None:
     from hcpf.evaluate.scoring import score_text
 
-    row = found.model
+    row, simple = found.model, found.baselines[0]
     assert row.scores is not None
     assert row.calibration is not None
+
+    def text(name: str) -> str:
+        """Return a score with that of the simplest baseline."""
+        own, other = row.score(name), simple.score(name)
+        shown = score_text(name, own)
+        if other is None:
+            return shown
+        return f"{shown} ({simple.name.lower()}: {score_text(name, other)})"
+
     show_facts(
         {
             "trained on": f"{found.n_train:,} entries, {row.passes} passes, "
@@ -121,13 +131,12 @@ def _show(found: "Evaluation", value_model: dict[str, Any]) -> None:
         },
         "Evaluation",
     )
-    scores = {label: score_text(name, row.scores[name]) for name, label in _SCORES.items()}
-    show_facts(scores, "\nHeld-out pairs")
+    show_facts({label: text(name) for name, label in _SCORES.items()}, "\nHeld-out pairs")
     if (ranked := row.ranking) is not None:
         show_facts(
             {
-                f"NDCG@{ranked.k}": score_text("ndcg", ranked.ndcg),
-                f"recall@{ranked.k}": score_text("recall", ranked.recall),
+                f"NDCG@{ranked.k}": text("ndcg"),
+                f"recall@{ranked.k}": text("recall"),
                 "users with a hit": f"{percent(ranked.hit_rate.value)} of {ranked.n_users:,}",
             },
             "\nRanking among all items",

@@ -75,13 +75,14 @@ def fit(
     model.save(output, overwrite=overwrite)
     n_bytes = note_written(output, replaced=existed)
     facts = {**describe_fit(model), "seconds": seconds, "path": str(output), "bytes": n_bytes}
-    show_json(facts) if as_json else _show(facts)
+    show_json(facts) if as_json else show_fit(facts)
     if model.interrupted:
         note(_how_to_resume(model, output, checkpoint, overwrite))
         raise typer.Exit(INTERRUPTED)
 
 
-def _show(facts: dict[str, Any]) -> None:
+def show_fit(facts: dict[str, Any]) -> None:
+    """Print the size of a model and how its training ended."""
     show_facts(
         {
             "data": f"{facts['users']:,} users x {facts['items']:,} items, "

@@ -11,7 +11,7 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.errors import name_options
-from hcpf.cli.inputs import MANIFEST, Source, load_model, read_names
+from hcpf.cli.inputs import MANIFEST, Source, load_model, parse_ids, read_names
 from hcpf.cli.output import (
     Field,
     bars,
@@ -47,9 +47,10 @@ def info(
     names: options.Names = None,
     as_json: options.Json = False,
 ) -> None:
-    """Describe data (size, values, suitable elements, warnings) or a saved model.
+    """Describe data (size, values, suitable elements, warnings), a saved model, or one of its rows.
 
-    Repeated pairs are counted here and their values added.
+    Repeated pairs are counted here and their values added. With a model, --user ID or --item ID
+    describes that user or item: entries, typical value, and what is likely next.
     """
     folder = Path(data[0])
     if folder.is_dir():
@@ -57,6 +58,9 @@ def info(
             raise InputError("Pass one model, or files.")
         if not (folder / MANIFEST).exists():
             raise InputError(f"{folder} is not a model. For files, write '{folder}/*.csv'.")
+        if user is not None or item is not None:
+            _tell_row(folder, user, item, names, as_json)
+            return
         about = _describe_model(folder, names)
         show_json(about) if as_json else _show_model(about)
         return
@@ -152,6 +156,56 @@ def _show_model(about: dict[str, Any]) -> None:
     )
     for axis, typical in (about["typical_values"] or {}).items():
         _show_typical_values(axis, typical, crossed=len(about["typical_values"]) == 2)
+
+
+def _tell_row(
+    folder: Path, user: str | None, item: str | None, names: str | None, as_json: bool
+) -> None:
+    """Describe one user or item of a model."""
+    from hcpf.core.axis import Axis
+    from hcpf.model.inspect import describe_row
+
+    if user is not None and item is not None:
+        raise InputError("Pass --user or --item. For a pair: hcpf predict, hcpf explain.")
+    model = load_model(folder)
+    axis, text = (Axis.USERS, user) if user is not None else (Axis.ITEMS, item)
+    index = model.user_index if axis is Axis.USERS else model.item_index
+    about = describe_row(model, axis, parse_ids(index, [text])[0])
+    known = read_names(names, model.items)
+    for row in [about, *about["largest"], *(about["next"] or [])]:
+        if known and "item" in row:
+            row["name"] = known.get(str(row["item"]), "")
+    show_json(about) if as_json else _show_row(about, axis.word, bool(known))
+
+
+def _show_row(about: dict[str, Any], word: str, named: bool) -> None:
+    other = {"user": "item", "item": "user"}[word]
+    name = f" ({about['name']})" if about.get("name") else ""
+    n_entries = about["entries"]
+    facts = {
+        "entries": f"{n_entries:,}, sum {number(about['total'])}, "
+        f"average {number(about['average'])}"
+    }
+    if about["typical_value"] is not None:
+        rests = "1 entry" if n_entries == 1 else f"{n_entries:,} entries"
+        facts["typical value"] = (
+            f"{number(about['typical_value'])}, which rests on {rests}; the median {word} has "
+            f"{number(about['typical_of_all'])}"
+        )
+    show_facts(facts, f"{word.capitalize()} {about[word]}{name}")
+    partner = [
+        Field(other, other.capitalize(), str, right=False),
+        *([Field("name", "Name", str, right=False)] if named and other == "item" else []),
+    ]
+    typer.secho("\nLargest entries", bold=True)
+    show_rows([*partner, Field("value", "Value")], about["largest"])
+    if about["next"]:
+        typer.secho("\nMost likely next", bold=True)
+        columns = [
+            Field("probability", "Probability", percent), Field("value", "Value if observed"),
+            Field("low", "90% from"), Field("high", "To"),
+        ]  # fmt: skip
+        show_rows([*partner, *columns], about["next"])
 
 
 def _show_typical_values(word: str, about: dict[str, Any], *, crossed: bool) -> None:

@@ -61,10 +61,10 @@ def number(value: Any) -> str:
 def percent(value: float) -> str:
     """Return a share in percent.
 
-    >>> percent(0.5), percent(0.98321), percent(0.0001)
-    ('50.0%', '98.3%', '0.01%')
+    >>> percent(0.5), percent(0.98321), percent(0.0604), percent(0.0001)
+    ('50.0%', '98.3%', '6.0%', '0.01%')
     """
-    return f"{100 * value:.1f}%" if abs(value) >= 0.1 else f"{100 * value:.3g}%"
+    return f"{100 * value:.1f}%" if abs(value) >= 0.01 else f"{100 * value:.2g}%"
 
 
 def duration(seconds: float | None) -> str:
@@ -262,10 +262,15 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def write_table(path: Path, parts: "Iterable[Table]", *, overwrite: bool, total: int = 0) -> int:
-    """Write tables to one file, report it, and return the number of rows."""
+    """Write tables to one file, report it, and return the number of rows.
+
+    Parquet keeps full precision; text files and spreadsheets have four significant digits.
+    """
     from hcpf.model.tables import write_tables
 
     existed = path.exists()
+    if path.suffix.lower() != ".parquet":
+        parts = (part.rounded() for part in parts)
     rows = write_tables(path, parts, overwrite=overwrite, total=total, progress=None)
     note_written(path, replaced=existed)
     return rows

@@ -1,15 +1,18 @@
-"""``hcpf recommend``."""
+"""``hcpf recommend`` and ``hcpf fold-in``: lists of the best items for fitted or new users."""
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.inputs import load_model, parse_ids, read_names
+from hcpf.cli.inputs import Source, load_model, parse_ids, read_names
 from hcpf.cli.output import (
     Field,
+    note,
     number,
     percent,
     prepare_table,
@@ -17,6 +20,7 @@ from hcpf.cli.output import (
     show_rows,
     write_table,
 )
+from hcpf.errors import InputError
 
 if TYPE_CHECKING:
     from hcpf.data.canonical import IdArray
@@ -24,10 +28,30 @@ if TYPE_CHECKING:
     from hcpf.model.tables import Table
 
 _BLOCK = 1 << 20  # rows of output computed at once
+_FEW = 2  # entries on which a mean is too uncertain to go without a warning
 
 PROBABILITY = Field("probability", "Probability", percent)
 VALUE = Field("value", "Value if observed")
 EXPECTED = Field("expected_value", "Expected value")
+INTERVAL = (Field("low", "90% from"), Field("high", "To"))
+
+Number = Annotated[int, typer.Option("--number", "-n", min=1, help="Number of items per user.")]
+By = Annotated[
+    Literal["consensus", "probability", "value", "expected_value"],
+    typer.Option(
+        "--by",
+        help="Score to rank by: consensus of the fits, probability that the pair is observed, "
+        "value (value if observed) or expected_value.",
+    ),
+]
+Details = Annotated[
+    bool,
+    typer.Option(
+        "--details",
+        help="Add a 90% interval of the value, the reason (the user's own item that contributes "
+        "most), and the numbers of entries of user and item.",
+    ),
+]
 
 
 def recommend(
@@ -36,76 +60,196 @@ def recommend(
         list[str] | None,
         typer.Argument(metavar="USER", help="Ids of users.", show_default=False),
     ] = None,
-    n: Annotated[int, typer.Option("--number", "-n", min=1, help="Number of items per user.")] = 10,
-    by: Annotated[
-        Literal["consensus", "probability", "value", "expected_value"],
+    basket: Annotated[
+        list[str] | None,
         typer.Option(
-            "--by",
-            help="Score to rank by: consensus of the fits, probability that the pair is observed, "
-            "value (value if observed) or expected_value.",
+            "--basket",
+            metavar="ITEM[=VALUE]",
+            help="An item of somebody new, instead of USER; may be repeated. Default value: the "
+            "median of the item's entries.",
+            show_default=False,
         ),
-    ] = "consensus",
+    ] = None,
+    n: Number = 10,
+    by: By = "consensus",
     everyone: Annotated[
         bool, typer.Option("--all", help="All users. Requires -o.", show_default=False)
     ] = False,
     seen: Annotated[
         bool, typer.Option("--seen", help="Include items that the user has an entry for.")
     ] = False,
+    details: Details = False,
     names: options.Names = None,
     output: options.TableFile = None,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
 ) -> None:
-    """Recommend the best new items for users, best first."""
-    if bool(users) == everyone:
-        raise typer.BadParameter("Pass one or more users, or --all.")
+    """Recommend the best new items for users, best first.
+
+    A probability is that of finding the pair in data like those fitted, over a period as long.
+    """
+    if [bool(users), bool(basket), everyone].count(True) != 1:
+        raise typer.BadParameter("Pass one or more users, or --basket, or --all.")
     if everyone and output is None:
         raise typer.BadParameter("--all requires a file to write to, for example -o lists.parquet.")
     if output is not None:
         prepare_table(output, overwrite=overwrite)
     fitted = load_model(model)
-    item_names = read_names(names, fitted.items)
-    ids = fitted.users if everyone else parse_ids(fitted.user_index, users or [])
-    tables = _recommend(fitted, ids, n, by, not seen, item_names)
+    lists = _Lists(n, by, not seen, details, read_names(names, fitted.items))
+    if basket:
+        fitted = fitted.fold_in(_parse_basket(fitted, basket))
+    ids = parse_ids(fitted.user_index, users) if users else fitted.users
+    lists.give(fitted, ids, output, overwrite, as_json)
+
+
+def fold_in(
+    model: options.ModelFolder,
+    data: options.DataFiles,
+    user: options.User = None,
+    item: options.Item = None,
+    value: options.Value = None,
+    duplicates: options.OnDuplicates = "error",
+    header: options.Header = None,
+    delimiter: options.Delimiter = None,
+    n: Number = 10,
+    by: By = "consensus",
+    details: Details = False,
+    names: options.Names = None,
+    output: options.TableFile = None,
+    overwrite: options.Overwrite = False,
+    as_json: options.Json = False,
+) -> None:
+    """Recommend items to new users, from a file of their entries.
+
+    The model is not changed: each user is estimated with the item factors held fixed. Their items
+    must be items of the model. To add the users to the model, see [b]hcpf update[/b].
+    """
     if output is not None:
-        rows = write_table(output, tables, overwrite=overwrite, total=n * len(ids))
+        prepare_table(output, overwrite=overwrite)
+    fitted = load_model(model)
+    lists = _Lists(n, by, True, details, read_names(names, fitted.items))
+    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
+    new = fitted.fold_in(entries)
+    lists.give(new, new.users, output, overwrite, as_json)
+
+
+def _parse_basket(model: "FittedModel", texts: list[str]) -> dict[Any, float]:
+    """Return the values by item of words such as 85123A=12.50."""
+    basket: dict[Any, float] = {}
+    for text in texts:
+        name, equals, amount = text.rpartition("=")
+        if not equals:
+            name = text
+        item = parse_ids(model.item_index, [name])[0]
+        model.item_index.positions([item])
+        try:
+            basket[item] = float(amount) if equals else _median_value(model, item)
+        except ValueError:
+            raise InputError(f"--basket {text}: {amount!r} is not a number.") from None
+    return basket
+
+
+def _median_value(model: "FittedModel", item: Any) -> float:
+    """Return the median of an item's entries, or of all where it has none: a value that exists."""
+    if model.data is None:
+        raise InputError(
+            f"--basket {item}: this model was saved without its training data. Pass the value, for "
+            f"example --basket {item}=1."
+        )
+    import numpy as np
+
+    matrix = model.data.matrix
+    values = matrix.data[matrix.indices == model.item_index.positions([item])[0]]
+    known = np.sort(values if len(values) else matrix.data)
+    return float(known[len(known) // 2])
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """Recommendations as they were asked for."""
+
+    n: int
+    by: str
+    exclude_seen: bool
+    details: bool
+    names: dict[str, str] = field(default_factory=dict[str, str])
+
+    def give(
+        self, model: "FittedModel", users: "IdArray", output: Path | None, overwrite: bool,
+        as_json: bool,
+    ) -> None:  # fmt: skip
+        """Write the lists of users to a file, or print them."""
+        tables = self._tables(model, users)
+        if output is not None:
+            total = self.n * len(users)
+            rows = write_table(output, tables, overwrite=overwrite, total=total)
+            if as_json:
+                show_json({"path": str(output), "users": len(users), "rows": rows})
+            return
+        records = [row._asdict() for table in tables for row in table]
         if as_json:
-            show_json({"path": str(output), "users": len(ids), "rows": rows})
-        return
-    _show([row._asdict() for table in tables for row in table], bool(item_names), as_json)
+            show_json(records)
+            return
+        self._show(records)
+        if self.details:
+            _warn_of_few_entries(model, records)
+
+    def _tables(self, model: "FittedModel", users: "IdArray") -> "Iterator[Table]":
+        """Yield recommendations for a few users at a time, with names if there are any."""
+        from hcpf.model.tables import Table
+
+        step = max(1, _BLOCK // self.n)
+        for first in range(0, len(users), step):
+            table = model.recommend(
+                users[first : first + step], self.n, by=self.by, exclude_seen=self.exclude_seen,
+                details=self.details,
+            )  # fmt: skip
+            yield Table(**self._with_names(table.columns())) if self.names else table
+
+    def _with_names(self, columns: dict[str, Any]) -> dict[str, Any]:
+        """Return the columns with the item's name after its id, and the reason by name."""
+        named = {"user": columns["user"], "item": columns["item"]}
+        named["name"] = [self.names.get(str(item), "") for item in columns["item"]]
+        if "reason" in columns:
+            columns["reason"] = [
+                None if item is None else self.names.get(str(item), str(item))
+                for item in columns["reason"]
+            ]
+        return named | {name: column for name, column in columns.items() if name not in named}
+
+    def _show(self, records: list[dict[str, Any]]) -> None:
+        single_user = len({record["user"] for record in records}) == 1
+        at_terminal = sys.stdout.isatty()
+        fields = [Field("rank", "Rank", number)]
+        if not single_user or not at_terminal:
+            fields.insert(0, Field("user", "User", str, right=False))
+        if not (self.names and self.details and at_terminal):  # seven columns are enough
+            fields.append(Field("item", "Item", str, right=False))
+        if self.names:
+            fields.append(Field("name", "Name", str, right=False))
+        fields += [PROBABILITY, VALUE]
+        fields += [*INTERVAL, Field("reason", "Because of", _or_dash, right=False)] * self.details
+        if self.details and not at_terminal:
+            entries = ("user_entries", "Entries of user"), ("item_entries", "Entries of item")
+            fields += [Field("reason_share", "Share", percent)] + [Field(*e) for e in entries]
+        if not (self.details and at_terminal):
+            fields.append(EXPECTED)
+        title = f"User {records[0]['user']}" if single_user else ""
+        show_rows(fields, records, title)
 
 
-def _recommend(
-    model: "FittedModel", users: "IdArray", n: int, by: str, exclude_seen: bool,
-    names: dict[str, str],
-) -> "Iterator[Table]":  # fmt: skip
-    """Yield recommendations for a few users at a time, with a column of names if there are any."""
-    from hcpf.model.tables import Table
-
-    step = max(1, _BLOCK // n)
-    for first in range(0, len(users), step):
-        table = model.recommend(users[first : first + step], n, by=by, exclude_seen=exclude_seen)
-        if names:
-            columns = table.columns()
-            named = {"name": [names.get(str(item), "") for item in columns["item"]]}
-            yield Table(user=columns.pop("user"), item=columns.pop("item"), **named, **columns)
-        else:
-            yield table
+def _or_dash(value: Any) -> str:
+    return "–" if value is None else str(value)
 
 
-def _show(records: list[dict[str, Any]], named: bool, as_json: bool) -> None:
-    if as_json:
-        show_json(records)
-        return
-    single_user = len({record["user"] for record in records}) == 1
-    show_user = not single_user or not sys.stdout.isatty()
-    fields = [
-        *([Field("user", "User", str, right=False)] if show_user else []),
-        Field("rank", "Rank", number),
-        Field("item", "Item", str, right=False),
-        *([Field("name", "Name", str, right=False)] if named else []),
-        PROBABILITY,
-        VALUE,
-        EXPECTED,
-    ]
-    show_rows(fields, records, f"User {records[0]['user']}" if single_user else "")
+def _warn_of_few_entries(model: "FittedModel", records: list[dict[str, Any]]) -> None:
+    """Warn of values whose own mean rests on one or two entries."""
+    pooled = {"user": ("user",), "item": ("item",), "both": ("user", "item")}
+    axes = pooled.get(model.value_model.vary_by or "", ())
+    few = sum(any(row[f"{axis}_entries"] <= _FEW for axis in axes) for row in records)
+    if few:
+        who = " or ".join(axes)
+        note(
+            f"{few} of {len(records)} values rest on one or two entries of the {who}: they are "
+            "uncertain, and a single odd entry can make them far too high."
+        )

@@ -390,15 +390,15 @@ def pair_shift(
     value_model: ValueModel,
     users: ThetaPosterior | None,
     items: ThetaPosterior | None,
-    u: int,
+    u: NDArray[np.int64],
     i: NDArray[np.int64],
 ) -> FloatArray | float:
-    """Return the log-rate shift of one user's pairs caused by row-specific theta."""
+    """Return the log-rate shift of pairs caused by row-specific theta."""
     element = value_model.element
     conjugate = element.conjugate
     if value_model.vary_by is None or value_model.hurdle or conjugate is None:
         return 0.0
-    rows_of = ((users, np.array([u])), (items, i))
+    rows_of = ((users, u), (items, i))
     thetas = [theta.at(rows) for theta, rows in rows_of if theta is not None]
     if len(thetas) == 1:
         psi = conjugate.moments(thetas[0].chi, thetas[0].nu)[1]

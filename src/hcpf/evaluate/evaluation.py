@@ -93,7 +93,7 @@ def evaluate_model(
     data: Split,
     *,
     k: int = 20,
-    baselines: bool = True,
+    max_baselines: int | None = None,
     early_stopping: bool = False,
     random_state: int = 0,
     **fit_options: Any,
@@ -108,10 +108,11 @@ def evaluate_model(
         The training data and the held-out pairs.
     k : int
         Length of the recommendation lists.
-    baselines : bool
-        Whether to fit and score simpler models as well: popularity, factors of which pairs are
-        observed with a shared element and, for counts, plain Poisson factorization; for a model
-        trained on observed pairs only, a shared element and one per item.
+    max_baselines : int, optional
+        How many simpler models to fit and score as well, by default all: popularity, factors of
+        which pairs are observed with a shared element and, for counts, plain Poisson
+        factorization; for a model trained on observed pairs only, a shared element and one per
+        item. 0 is none; the first is the quickest.
     early_stopping : bool
         Whether the validation pairs of the split decide when a fit stops.
     random_state : int
@@ -137,10 +138,8 @@ def evaluate_model(
 
     rows = [row("This model", "the model of this report", model)]
     fitted = fitted_model(model)
-    if baselines:
-        rows += [
-            row(*baseline, progress=False) for baseline in _baselines(fitted, data, random_state)
-        ]
+    baselines = _baselines(fitted, data, random_state)[:max_baselines]
+    rows += [row(*baseline, progress=False) for baseline in baselines]
     return Evaluation(
         models=rows,
         values=check_values(fitted, data, random_state),

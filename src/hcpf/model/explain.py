@@ -1,64 +1,124 @@
-"""The origin of a rate: the user's own entries, one by one."""
+r"""The origin of a rate: the user's own entries, one by one.
 
-from typing import TYPE_CHECKING
+At the optimum :math:`a_{uk} = \eta + \sum_j \mathrm E[n_{uj}]\,\varphi_{ujk}`, so
+:math:`\sum_k \mathrm E[v_{ik}]\,a_{uk}/b_{uk}` is a sum over the entries j and the prior.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcpf._types import Csr, FloatArray
 from hcpf.core.posterior import Posterior
 from hcpf.core.theta import pair_shift
-from hcpf.core.value_model import ValueModel
 from hcpf.model.combine import Positions
 from hcpf.model.tables import Explanation
 
 if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
 
+_BLOCK = 1 << 16  # entries whose contributions are computed at once
+
 
 def explain(model: "FittedModel", u: int, i: int, seen: Csr) -> Explanation:
     """Return the contributions of a user's entries in ``seen`` to the rate of a pair."""
-    own = seen.indices[seen.indptr[u] : seen.indptr[u + 1]].astype(np.int64)
-    values = model.element.seen(seen.data[seen.indptr[u] : seen.indptr[u + 1]].astype(np.float64))
-    if model.excluded is not None:  # they took no part in training
-        pairs = model.excluded
-        kept = np.isin(own, pairs.indices[pairs.indptr[u] : pairs.indptr[u + 1]], invert=True)
-        own, values = own[kept], values[kept]
-    by_entry, rate = np.zeros(len(own)), 0.0
-    for fit in model.posteriors:
-        by_entry += contributions(fit, model.value_model, u, i, own, values, model.tempering)
-        rate += float(fit.users.mean_[u].astype(np.float64) @ fit.items.mean_[i])
-    by_entry, rate = by_entry / len(model.posteriors), rate / len(model.posteriors)
+    own = _own_entries(model, np.array([u]), seen)
+    weights = [entry_weights(model, fit, own) for fit in model.posteriors]
+    by_entry = _contributions(model, weights, np.array([i]))[:, 0]
+    rate = float(model.combined.rates(np.array([u]), np.array([i]))[0])
     order = np.argsort(-by_entry, kind="stable")
-    source = np.empty(len(own) + 1, dtype=object)
-    source[:-1], source[-1] = model.items[own[order]], "(prior)"
+    source = np.empty(len(order) + 1, dtype=object)
+    source[:-1], source[-1] = model.items[own.items[order]], "(prior)"
     parts = np.append(by_entry[order], rate - by_entry.sum())
     return Explanation(source=source, rate=parts, share=parts / max(float(parts.sum()), 1e-300))
 
 
-def contributions(
-    posterior: Posterior,
-    value_model: ValueModel,
-    user: int,
-    item: int,
-    own_items: Positions,
-    own_values: FloatArray,
-    tempering: float = 1.0,
-) -> FloatArray:
-    r"""Return the part of the rate of a pair that each of the user's own entries accounts for.
+def main_sources(
+    model: "FittedModel", users: Positions, items: Positions, seen: Csr
+) -> tuple[Positions, FloatArray]:
+    """Return, per pair, the user's own item that contributes most to its rate, and its share.
 
-    At the optimum :math:`a_{uk} = \eta + \sum_j \mathrm E[n_{uj}]\,\varphi_{ujk}`, so
-    :math:`\sum_k \mathrm E[v_{ik}]\,a_{uk}/b_{uk}` is a sum over the entries j and the prior.
+    The pairs of a user stand together. Where no own item contributes, the position is -1.
     """
-    users, items = posterior.users, posterior.items
-    if len(own_items) == 0:
-        return np.zeros(0)
-    mean, shape = users.mean_[user].astype(np.float64), users.shape_[user].astype(np.float64)
-    rate_per_count = items.mean_[item].astype(np.float64) * mean / shape
-    share = users.at(user).log_mean + items.at(own_items).log_mean
+    sources, shares = np.full(len(users), -1, np.int64), np.zeros(len(users))
+    starts = np.flatnonzero(np.diff(users, prepend=-1))
+    pairs_of = np.split(np.arange(len(users)), starts[1:])
+    rows, rates = users[starts], model.combined.rates(users, items)
+    for block in _blocks(np.diff(seen.indptr)[rows]):
+        own = _own_entries(model, rows[block], seen)
+        weights = [entry_weights(model, fit, own) for fit in model.posteriors]
+        bounds = (
+            np.searchsorted(own.users, rows[block], side="left"),
+            np.searchsorted(own.users, rows[block], side="right"),
+        )
+        for position, first, last in zip(block, *bounds, strict=True):
+            if first == last:
+                continue
+            pairs = pairs_of[position]
+            parts = _contributions(model, [part[first:last] for part in weights], items[pairs])
+            best, highest = parts.argmax(axis=0), parts.max(axis=0)
+            sources[pairs] = np.where(highest > 0, own.items[first + best], -1)
+            shares[pairs] = highest / np.maximum(rates[pairs], 1e-300)
+    return sources, shares
+
+
+class _Entries(NamedTuple):
+    """Entries of some users, user by user."""
+
+    users: Positions
+    items: Positions
+    values: FloatArray
+
+
+def _own_entries(model: "FittedModel", rows: Positions, seen: Csr) -> _Entries:
+    """Return the entries of users in ``seen`` that took part in training."""
+    entries = seen[rows].tocoo()
+    own = _Entries(
+        rows[entries.row].astype(np.int64),
+        entries.col.astype(np.int64),
+        model.element.seen(entries.data.astype(np.float64)),
+    )
+    if model.excluded is None:
+        return own
+    n_items = len(model.items)
+    marked = model.excluded[rows].tocoo()
+    excluded = rows[marked.row].astype(np.int64) * n_items + marked.col
+    kept = np.isin(own.users * n_items + own.items, excluded, invert=True)
+    return _Entries(own.users[kept], own.items[kept], own.values[kept])
+
+
+def _blocks(sizes: NDArray[np.integer]) -> list[Positions]:
+    """Return consecutive positions in blocks of about as many entries."""
+    ends = np.cumsum(sizes, dtype=np.int64)
+    cuts = np.flatnonzero(np.diff(ends // _BLOCK)) + 1
+    return [block for block in np.split(np.arange(len(sizes)), cuts) if len(block)]
+
+
+def entry_weights(model: "FittedModel", fit: Posterior, own: _Entries) -> FloatArray:
+    r"""Return :math:`c\,\mathrm E[n_{uj}]\,\varphi_{ujk} / b_{uk}` per entry j and component k.
+
+    Its product with the item's factors is the entry's part of the rate; c is the tempering.
+    """
+    users, items = fit.users, fit.items
+    share = users.at(own.users).log_mean + items.at(own.items).log_mean
+    if not len(share):
+        return share
     peak = share.max(axis=1, keepdims=True)
     share = np.exp(share - peak)
-    log_rate = np.log(share.sum(axis=1)) + peak[:, 0]
-    share /= share.sum(axis=1, keepdims=True)
-    shift = pair_shift(value_model, users.theta, items.theta, user, own_items)
-    count = value_model.series(value_model.element, own_values, np.exp(log_rate + shift)).mean
-    return tempering * (count[:, None] * share) @ rate_per_count
+    total = share.sum(axis=1, keepdims=True)
+    log_rate = np.log(total[:, 0]) + peak[:, 0]
+    shift = pair_shift(model.value_model, users.theta, items.theta, own.users, own.items)
+    series = model.value_model.series
+    count = series(model.element, own.values, np.exp(log_rate + shift)).mean
+    share *= (model.tempering * count)[:, None] / total
+    return share / users.at(own.users).b
+
+
+def _contributions(model: "FittedModel", weights: list[FloatArray], items: Positions) -> FloatArray:
+    """Return the part of the rate of each item that each entry accounts for, averaged over fits."""
+    parts = [
+        weight @ fit.items.mean_[items].astype(np.float64).T
+        for weight, fit in zip(weights, model.posteriors, strict=True)
+    ]
+    return np.sum(parts, axis=0) / len(parts)

@@ -206,6 +206,7 @@ class FittedModel:
         seen: Any = None,
         among: Any = None,
         deny: Any = None,
+        details: bool = False,
     ) -> Recommendations:
         """Return the best items for users, best first.
 
@@ -227,10 +228,16 @@ class FittedModel:
             The entries to skip; by default the training data.
         among, deny : ids, optional
             The only items to consider; items to skip.
+        details : bool, default False
+            Whether to add a 90% interval of the value, the reason (the user's own item that
+            contributes most to the rate, see ``explain``), and the numbers of entries that the
+            user and the item have: what rests on one or two entries is uncertain.
         """
         rows = self._users_to_rank(users)
-        matrix = self._seen(exclude_seen, seen)
-        parts = recommend.best(self, rows, n, by=by, seen=matrix, among=among, deny=deny)
+        parts = recommend.best(
+            self, rows, n, by=by, seen=self._seen(exclude_seen, seen), among=among, deny=deny,
+            own=self._own(details, seen),
+        )  # fmt: skip
         return Recommendations.concatenate(parts)
 
     def write_recommendations(
@@ -244,6 +251,7 @@ class FittedModel:
         seen: Any = None,
         among: Any = None,
         deny: Any = None,
+        details: bool = False,
         overwrite: bool = False,
         progress: bool | None = None,
     ) -> int:
@@ -252,8 +260,10 @@ class FittedModel:
         Parameters are those of ``recommend`` and ``write_predictions``.
         """
         rows = self._users_to_write(users)
-        matrix = self._seen(exclude_seen, seen)
-        parts = recommend.best(self, rows, n, by=by, seen=matrix, among=among, deny=deny)
+        parts = recommend.best(
+            self, rows, n, by=by, seen=self._seen(exclude_seen, seen), among=among, deny=deny,
+            own=self._own(details, seen),
+        )  # fmt: skip
         total = len(rows) * whole("n", n)
         return write_tables(path, parts, overwrite=overwrite, total=total, progress=progress)
 
@@ -389,6 +399,12 @@ class FittedModel:
         if not flag("exclude_seen", exclude_seen):
             return None
         return recommend.seen_matrix(self, seen, "exclude_seen=True")
+
+    def _own(self, details: bool, seen: Any) -> Csr | None:
+        """Return the entries that details are taken from, if these are wanted."""
+        if not flag("details", details):
+            return None
+        return recommend.seen_matrix(self, seen, "details=True")
 
     def _users_to_rank(self, users: Any) -> Positions:
         if isinstance(users, str) and users == "all":

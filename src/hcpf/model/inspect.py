@@ -4,12 +4,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hcpf.core.axis import Axis
 from hcpf.core.value_model import ValueModel
 from hcpf.model.fitted import FittedModel
+from hcpf.model.predict import predict_table
+from hcpf.model.resolve import training_data
 from hcpf.model.typical_values import TypicalValues, pooled_axes, typical_values
 
 _N_EXTREMES = 3  # rows from either end
+_N_ENTRIES, _N_NEXT = 10, 5  # entries and predictions of a row
 
 
 def describe_value_model(value_model: ValueModel) -> dict[str, Any]:
@@ -84,6 +90,66 @@ def describe_typical_values(
     axes = [] if model.data is None else pooled_axes(model)
     found = {axis.word: _describe_axis(model, typical_values(model, axis), names) for axis in axes}
     return found or None
+
+
+def describe_row(model: FittedModel, axis: Axis, identity: Any) -> dict[str, Any]:
+    """Return the entries of one user or item, its typical value, and what is likely next.
+
+    Parameters
+    ----------
+    model : FittedModel
+        A model with its training data.
+    axis : Axis
+        Whether the row is a user or an item.
+    identity : id
+        The id of the row.
+
+    Returns
+    -------
+    dict
+        Number, sum and average of the entries and the largest of them; under partial pooling the
+        typical value; and the missing pairs with the highest probabilities.
+    """
+    matrix = training_data(model).matrix
+    index, others = model.user_index, model.items
+    if axis is Axis.ITEMS:
+        matrix, index, others = matrix.T.tocsr(), model.item_index, model.users
+    row = int(index.positions([identity])[0])
+    own = slice(matrix.indptr[row], matrix.indptr[row + 1])
+    partners, values = matrix.indices[own], matrix.data[own].astype(np.float64)
+    largest = np.argsort(-values, kind="stable")[:_N_ENTRIES]
+    typical = typical_values(model, axis) if axis in pooled_axes(model) else None
+    return {
+        axis.word: identity,
+        "entries": len(values),
+        "total": float(values.sum()),
+        "average": float(values.mean()) if len(values) else None,
+        "typical_value": None if typical is None else float(typical.value[row]),
+        "typical_of_all": None if typical is None else float(typical.levels[1]),
+        "largest": [
+            {axis.other.word: others[partners[j]], "value": float(values[j])} for j in largest
+        ],
+        "next": _most_likely_next(model, axis, row, partners),
+    }
+
+
+def _most_likely_next(
+    model: FittedModel, axis: Axis, row: int, seen: NDArray[np.integer]
+) -> list[dict[str, Any]] | None:
+    """Return the most probable missing pairs of a row; None where missing pairs did not train."""
+    if model.value_model.train_on == "observed":
+        return None
+    if axis is Axis.USERS:
+        best = model.recommend(model.users[[row]], _N_NEXT)
+        users, items = best.user, best.item
+    else:
+        every = np.arange(len(model.users))
+        rate = model.combined.rates(every, np.full(len(every), row))
+        rate[seen] = -1.0
+        chosen = np.argsort(-rate, kind="stable")[:_N_NEXT]
+        users = model.users[chosen[rate[chosen] >= 0]]
+        items = np.repeat(model.items[[row]], len(users))
+    return [pair._asdict() for pair in predict_table(model, users, items)]
 
 
 def _describe_axis(

@@ -12,6 +12,7 @@ from hcpf.core.axis import Axis
 from hcpf.errors import InputError
 from hcpf.model.alignment import over_both
 from hcpf.model.combine import Positions
+from hcpf.model.explain import main_sources
 from hcpf.model.predict import describe, listed
 from hcpf.model.ranking import Factors, Score, best_items, consensus, nearest, profiles, rates
 from hcpf.model.tables import Neighbors, Recommendations
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
 
 CRITERIA = ("consensus", "probability", "value", "expected_value")
+DETAILS_LEVEL = 0.9
+"""Probability of the intervals in detailed recommendations."""
 _MIN_RATE = np.float32(1e-30)  # the value if observed has a limit at 0, but not in floating point
 
 
@@ -44,11 +47,20 @@ def best(
     seen: Csr | None,
     among: Any = None,
     deny: Any = None,
+    own: Csr | None = None,
 ) -> Iterator[Recommendations]:
-    """Yield the best items of some users, a few users at a time."""
+    """Yield the best items of some users, a few users at a time.
+
+    ``own`` holds the entries of the users; with it the details of every pair are added.
+    """
     denied, n = _denied(model, among, deny), whole("n", n)
+    item_entries = None if own is None else np.bincount(own.indices, minlength=own.shape[1])
     for part in best_items(_score(model, by), len(model.items), seen, rows, n, denied):
-        yield _table(model, part.rows, part.columns, part.rank)
+        table = _table(model, part.rows, part.columns, part.rank)
+        if own is not None and item_entries is not None:
+            details = _details(model, part.rows, part.columns, own, item_entries)
+            table = Recommendations(**table.columns(), **details)
+        yield table
 
 
 def similar(model: "FittedModel", axis: Axis, ids: Any, n: int) -> Neighbors:
@@ -70,6 +82,24 @@ def _table(model: "FittedModel", u: Positions, i: Positions, rank: Positions) ->
     columns = describe(model, u, i)
     ids = {name: columns.pop(name) for name in ("user", "item")}
     return Recommendations(**ids, rank=rank, **columns)
+
+
+def _details(
+    model: "FittedModel", u: Positions, i: Positions, own: Csr, item_entries: NDArray[np.int64]
+) -> dict[str, NDArray[Any]]:
+    """Return interval, reason and the numbers of entries behind each pair, as columns."""
+    predicted = describe(model, u, i, DETAILS_LEVEL)
+    source, share = main_sources(model, u, i, own)
+    reason = np.full(len(u), None, dtype=object)
+    reason[source >= 0] = model.items[source[source >= 0]]
+    return {
+        "low": predicted["low"],
+        "high": predicted["high"],
+        "reason": reason,
+        "reason_share": share,
+        "user_entries": np.diff(own.indptr)[u].astype(np.int64),
+        "item_entries": item_entries[i],
+    }
 
 
 def _denied(model: "FittedModel", among: Any, deny: Any) -> NDArray[np.bool_]:

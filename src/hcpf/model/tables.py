@@ -81,6 +81,15 @@ class Table:
         """Return some of the rows, chosen as NumPy does."""
         return type(self)(**{name: column[rows] for name, column in self._columns.items()})
 
+    def rounded(self, digits: int = 4) -> Self:
+        """Return the table with floats rounded to some significant digits, for people to read.
+
+        >>> Table(value=[1234.567, 0.0123456, float("nan")]).rounded().value.tolist()
+        [1235.0, 0.01235, nan]
+        """
+        columns = self._columns.items()
+        return type(self)(**{name: _round_column(column, digits) for name, column in columns})
+
     def to_arrow(self) -> Any:
         """Return a ``pyarrow.Table``; UUIDs become text, numbers that do not apply null."""
         import pyarrow as pa
@@ -192,6 +201,12 @@ def _open_writer(path: Path, ending: str, schema: Any) -> Any:
     return csv.CSVWriter(str(path), schema, write_options=options)
 
 
+def _round_column(column: NDArray[Any], digits: int) -> NDArray[Any]:
+    if column.dtype.kind != "f":
+        return column
+    return np.array([float(f"{value:.{digits}g}") for value in column.tolist()])
+
+
 def _as_column(values: list[Any]) -> NDArray[Any]:
     """Return one array; numbers of which some do not apply become floats with NaN."""
     if all(value is None or isinstance(value, int | float | np.number) for value in values):
@@ -247,6 +262,13 @@ class Recommendations(Table):
     probability, value, expected_value : ndarray of float
         The probability that the pair is observed, its expected value if it is, and the product of
         the two.
+    low, high : ndarray of float
+        Bounds of a 90% interval of the value if the pair is observed. These and the following
+        columns exist with ``details=True`` only.
+    reason, reason_share : ndarray
+        The user's own item that contributes most to the rate, and its share of the rate.
+    user_entries, item_entries : ndarray of int
+        Numbers of entries of the user and of the item in the training data.
     """
 
     user: IdArray

@@ -94,7 +94,7 @@ def _evaluation(model: FittedModel, given: Any) -> Evaluation | None:
         if parts is None:
             return None
         # Held-out items can only be recommended if they do not count as seen.
-        return evaluate_model(replace(model, data=parts.train), parts, baselines=False)
+        return evaluate_model(replace(model, data=parts.train), parts, max_baselines=0)
     found = Evaluation.load(given) if isinstance(given, (str, Path)) else given
     if not isinstance(found, Evaluation):
         raise InputError(

@@ -1,0 +1,72 @@
+"""``hcpf update``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hcpf.cli import options
+from hcpf.cli.errors import INTERRUPTED
+from hcpf.cli.fit import show_fit
+from hcpf.cli.inputs import Source, load_model, prepare_model
+from hcpf.cli.output import note, note_written, show_json
+
+
+def update(
+    model: options.ModelFolder,
+    data: options.DataFiles,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", show_default=False,
+            help="Folder to write the new model to. Default: the model itself is replaced.",
+        ),
+    ] = None,
+    user: options.User = None,
+    item: options.Item = None,
+    value: options.Value = None,
+    duplicates: options.OnDuplicates = "error",
+    header: options.Header = None,
+    delimiter: options.Delimiter = None,
+    threads: options.Threads = None,
+    overwrite: options.Overwrite = False,
+    as_json: options.Json = False,
+) -> None:  # fmt: skip
+    """Add more data to a model, new users and items included, and continue its training.
+
+    --duplicates also says how to combine a pair that the model has an entry for already. The old
+    model is replaced only when the new one is complete.
+    """
+    if output is not None:
+        prepare_model(output, overwrite=overwrite)
+    fitted = load_model(model)
+    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
+    from hcpf.estimator import HCPF
+    from hcpf.model.inspect import describe_fit
+
+    updated = HCPF.from_model(fitted)
+    updated.partial_fit(entries, duplicates=duplicates, n_threads=threads)
+    new, target = updated.model_, output or model
+    if new.interrupted and output is None:
+        note(f"Interrupted: {model} stays as it was.")
+        raise typer.Exit(INTERRUPTED)
+    existed = target.exists()
+    new.save(target, overwrite=overwrite or output is None)
+    n_bytes = note_written(target, replaced=existed)
+    about = describe_fit(new)
+    facts = {
+        **about, "path": str(target), "bytes": n_bytes,
+        "new_users": about["users"] - len(fitted.users),
+        "new_items": about["items"] - len(fitted.items),
+        "new_entries": about["observed"] - (fitted.data.n_observed if fitted.data else 0),
+    }  # fmt: skip
+    if as_json:
+        show_json(facts)
+        return
+    note(
+        f"Added {facts['new_entries']:,} entries, {facts['new_users']:,} users and "
+        f"{facts['new_items']:,} items."
+    )
+    show_fit(facts)
+    if new.interrupted:
+        raise typer.Exit(INTERRUPTED)
