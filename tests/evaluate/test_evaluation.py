@@ -54,7 +54,7 @@ def test_baselines_are_those_of_the_value_model(settings, names):
     parts = split(data, random_state=0)
     found = evaluate_model(HCPF(2, **settings, **QUICK), parts)
     assert [row.name for row in found.baselines] == names
-    assert not evaluate_model(HCPF(2, **settings, **QUICK), parts, baselines=False).baselines
+    assert not evaluate_model(HCPF(2, **settings, **QUICK), parts, max_baselines=0).baselines
 
 
 def same(one, two):

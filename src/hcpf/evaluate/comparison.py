@@ -165,7 +165,8 @@ def fit_and_score(
     as_mass: bool = False,
     calibrate: bool = False,
     keep_errors: bool = False,
-    **fit_options: Any,
+    n_threads: int | None = None,
+    progress: bool | None = None,
 ) -> ModelScores:
     """Fit a model, unless it is fitted already, and score it on held-out pairs.
 
@@ -189,12 +190,14 @@ def fit_and_score(
         Whether to measure the calibration as well, for data as sparse as those trained on.
     keep_errors
         Whether an error of hcpf becomes ``ModelScores.error`` instead of being raised.
-    **fit_options
-        Arguments of ``fit`` such as ``n_threads`` and ``progress``; models that do not take them
-        are fitted without.
+    n_threads, progress
+        As in ``HCPF.fit``; models whose ``fit`` does not take them are fitted without.
     """
     try:
-        seconds = None if is_fitted(model) else fit_to(model, data, early_stopping, **fit_options)
+        seconds = None
+        if not is_fitted(model):
+            options = {"n_threads": n_threads, "progress": progress}
+            seconds = fit_to(model, data, early_stopping, options)
         pairs = pair_scores(model, data, on, as_mass=as_mass)
         ranks = hasattr(model, "recommend") and explains_missing(model)
         form = value_model_of(model)
@@ -220,17 +223,22 @@ def fit_and_score(
         return ModelScores(name, about, error=" ".join(str(error).split()))
 
 
-def fit_to(model: Any, data: Split, early_stopping: bool = False, **fit_options: Any) -> float:
+def fit_to(
+    model: Any, data: Split, early_stopping: bool = False, options: Mapping[str, Any] | None = None
+) -> float:
     """Fit a model to the training part of a split and return the seconds that it took.
+
+    ``options`` are arguments of ``fit``; those that the model's ``fit`` does not take are dropped.
 
     Ctrl-C ends the comparison, not only the fit: the scores of half a fit would mislead.
     """
     began = perf_counter()
+    given = dict(options or {})
     if early_stopping and len(data.validation):
-        fit_options["validation"] = data.validation_matrix
+        given["validation"] = data.validation_matrix
     taken = signature(model.fit).parameters
-    options = {name: value for name, value in fit_options.items() if name in taken}
-    model.fit(data.train, exclude=data.held_out, **options)
+    given = {name: value for name, value in given.items() if name in taken}
+    model.fit(data.train, exclude=data.held_out, **given)
     if getattr(model, "interrupted_", False):
         raise KeyboardInterrupt
     return perf_counter() - began

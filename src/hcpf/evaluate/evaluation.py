@@ -96,7 +96,8 @@ def evaluate_model(
     max_baselines: int | None = None,
     early_stopping: bool = False,
     random_state: int = 0,
-    **fit_options: Any,
+    n_threads: int | None = None,
+    progress: bool | None = None,
 ) -> Evaluation:
     """Score a model, and simpler ones, on the test pairs of a split.
 
@@ -117,8 +118,8 @@ def evaluate_model(
         Whether the validation pairs of the split decide when a fit stops.
     random_state : int
         Seed of the baselines' fits and of the draws.
-    **fit_options
-        Arguments of ``fit`` such as ``n_threads`` and ``progress``.
+    n_threads, progress
+        As in ``HCPF.fit``; the baselines are fitted without a progress bar.
 
     Examples
     --------
@@ -130,16 +131,16 @@ def evaluate_model(
     ['This model', 'Popularity', 'Binary HPF']
     """
 
-    def row(name: str, about: str, one: Any, **options: Any) -> ModelScores:
+    def row(name: str, about: str, one: Any, progress: bool | None) -> ModelScores:
         return fit_and_score(
             name, one, data, k, about=about, early_stopping=early_stopping, calibrate=True,
-            **(fit_options | options),
+            n_threads=n_threads, progress=progress,
         )  # fmt: skip
 
-    rows = [row("This model", "the model of this report", model)]
+    rows = [row("This model", "the model of this report", model, progress)]
     fitted = fitted_model(model)
     baselines = _baselines(fitted, data, random_state)[:max_baselines]
-    rows += [row(*baseline, progress=False) for baseline in baselines]
+    rows += [row(*baseline, False) for baseline in baselines]
     return Evaluation(
         models=rows,
         values=check_values(fitted, data, random_state),
