@@ -156,8 +156,10 @@ def test_blocks_make_no_difference(fitted, monkeypatch):
     users = np.random.default_rng(0).integers(0, 40, 100)
     whole = fitted.recommend(users, 7)
     near = fitted.similar_users(users, 7)
-    for block in (1, 60, 333):
-        monkeypatch.setattr(ranking, "_BLOCK", block)
+    for block in (1, 7, 33):
+        monkeypatch.setattr(ranking, "_MAX_BLOCK", block)
+        monkeypatch.setattr(ranking, "_TILE", 10 * block)
+        monkeypatch.setattr(ranking, "_USERS_AT_ONCE", 3 * block)
         parts = fitted.recommend(users, 7)
         for name, column in whole.columns().items():
             np.testing.assert_allclose(getattr(parts, name), column, rtol=1e-6)

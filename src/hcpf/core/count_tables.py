@@ -18,6 +18,7 @@ A rate outside the table is summed directly by the kernel.
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -67,6 +68,8 @@ class CountTables:
     """The sum over the worker's entries of what does not depend on n."""
     max_log2_rate: FloatArray
     """Log2 of the largest rate, in the tables' scale, that each row of weights serves."""
+    locate: Mapping
+    """The coordinates of values; NaN for values that the tables were not made for."""
 
     def needed_log2_rate(self, log_rate: FloatArray, coordinate: NDArray[np.float32]) -> FloatArray:
         """Return the ``max_log2_rate`` that serves entries at some log rates with a margin."""
@@ -80,10 +83,10 @@ class CountTables:
 
 
 class _Tabulated(NamedTuple):
-    """Tables in the making: arrays, coordinates of the entries, constant and largest rates."""
+    """Tables in the making: arrays, coordinates of values, constant and largest rates."""
 
     arrays: TableArrays
-    coordinate: NDArray[np.float32]
+    locate: Mapping
     constant: float
     max_log2_rate: FloatArray
 
@@ -124,8 +127,9 @@ def tabulate_values(
     # In a hurdle model theta has no part in the rates.
     cross = 0.0 if value_model.hurdle else -float(value_model.element.kappa) * sign
     arrays = found.arrays._replace(cross=cross, is_hurdle=value_model.hurdle and sign != 0.0)
-    tables = CountTables(arrays, rate_normalizer(value_model), found.constant, found.max_log2_rate)
-    return tables, found.coordinate
+    normalizer = rate_normalizer(value_model)
+    tables = CountTables(arrays, normalizer, found.constant, found.max_log2_rate, found.locate)
+    return tables, all_values.map(found.locate)
 
 
 def _compound(
@@ -211,7 +215,7 @@ def _hurdle(
     arrays = _pack(ROWS, series, start, one, more, octaves, tables)
     element = value_model.element
     constant = values.total(lambda y: element.log_density_unchecked(y, np.ones_like(y)))
-    return _Tabulated(arrays, values.map(np.zeros_like), constant, largest)
+    return _Tabulated(arrays, np.zeros_like, constant, largest)
 
 
 # -- few values, or discrete elements -------------------------------------------------------------
@@ -223,8 +227,12 @@ def _known(element: Element, values: _Values) -> _Tabulated:
         return element.log_density_unchecked(y, n) - special.gammaln(n + 1.0)
 
     arrays = _pack(KNOWN, np.zeros(1), np.array([0, 1]), np.ones(1), np.zeros(1, np.bool_))
-    coordinate = values.map(lambda y: element.n_range(y)[0])
-    return _Tabulated(arrays, coordinate, values.total(constant), np.zeros(1))
+
+    def locate(y: FloatArray) -> FloatArray:
+        least, greatest = element.n_range(y)
+        return np.where(least == greatest, least, np.nan)
+
+    return _Tabulated(arrays, locate, values.total(constant), np.zeros(1))
 
 
 def _rows(
@@ -260,8 +268,13 @@ def _rows(
     octaves = _octaves(value_model, top)
     tables = tabulate_rows(series, start, least, _nodes(*octaves))
     arrays = _pack(ROWS, series, start, least, last < most, octaves, tables)
-    coordinate = values.map(lambda y: np.searchsorted(distinct, y).astype(np.float64))
-    return _Tabulated(arrays, coordinate, 0.0, largest)
+    return _Tabulated(arrays, partial(_numbers, distinct), 0.0, largest)
+
+
+def _numbers(distinct: FloatArray, y: FloatArray) -> FloatArray:
+    """Return the positions of values among the distinct ones; NaN for others."""
+    position = np.minimum(np.searchsorted(distinct, y), len(distinct) - 1)
+    return np.where(distinct[position] == y, position, np.nan)
 
 
 def _last_count(element: Element, y: FloatArray, log2_rate: FloatArray) -> FloatArray:
@@ -292,14 +305,14 @@ def _separable(
     octaves = _octaves(value_model, float(largest[0]))
     found = None
     if proportional and np.ptp(g_range) < 2.0 * _LARGEST_SHIFT:
-        found = _shift(form, values, n, weights, g_range, octaves)
+        found = _shift(form, n, weights, g_range, octaves)
     elif not proportional and g_range[0] * g_range[1] >= 0.0:
         found = _grid(form, values, weights, phi, float(np.sign(g_range.sum())), octaves)
-    arrays, coordinate = _direct(form, values, weights) if found is None else found
+    arrays, locate = _direct(form, values, weights) if found is None else found
     arrays = arrays._replace(phi=phi, more=np.array([more]))
     offset = 0.0 if arrays.mode == SHIFT else first
     constant = values.total(lambda y: form.c(y) + offset * form.g(y))
-    return _Tabulated(arrays, coordinate, constant, largest)
+    return _Tabulated(arrays, locate, constant, largest)
 
 
 def _counts(
@@ -318,19 +331,22 @@ def _counts(
 
 def _shift(
     form: Separable,
-    values: _Values,
     n: FloatArray,
     weights: FloatArray,
     g_range: FloatArray,
     octaves: tuple[int, int],
-) -> tuple[TableArrays, NDArray[np.float32]]:
+) -> tuple[TableArrays, Mapping]:
     center = 0.5 * float(g_range.sum())
     margin = int(np.ceil(0.5 * np.ptp(g_range) / np.log(2.0))) + 1
     octaves = octaves[0] - margin, octaves[1] + margin
     series, start, one = weights + n * center, np.array([0, len(n)]), np.ones(1)
     tables = tabulate_rows(series, start, one, _nodes(*octaves))
     arrays = _pack(SHIFT, series, start, one, np.ones(1, np.bool_), octaves, tables)
-    return arrays, values.map(lambda y: np.exp(form.g(y) - center))
+
+    def locate(y: FloatArray) -> FloatArray:
+        return np.exp(_inside(form.g(y), g_range) - center)
+
+    return arrays, locate
 
 
 def _grid(
@@ -340,14 +356,14 @@ def _grid(
     phi: FloatArray,
     sign: float,
     octaves: tuple[int, int],
-) -> tuple[TableArrays, NDArray[np.float32]] | None:
+) -> tuple[TableArrays, Mapping] | None:
     smallest = _NEGLIGIBLE_G / max(float(np.abs(phi).max()), 1.0)
 
     def log_size(y: FloatArray) -> FloatArray:
         return np.log(np.maximum(np.abs(form.g(y)), smallest))
 
-    low, high = values.range(log_size)
-    found = tabulate_grid(weights, phi, sign, (float(low), float(high)), _nodes(*octaves))
+    ends = values.range(log_size)
+    found = tabulate_grid(weights, phi, sign, (float(ends[0]), float(ends[1])), _nodes(*octaves))
     if found is None:
         return None
     log_g, *tables = found
@@ -356,24 +372,35 @@ def _grid(
         GRID, weights, start, np.ones(1), np.ones(1, np.bool_), octaves, (tables[0], tables[1])
     )
     top = np.nextafter(np.float32(rows - 1), np.float32(0))
-    coordinate = values.map(
-        lambda y: np.minimum(np.interp(log_size(y), log_g, np.arange(rows)), top)
-    )
-    return arrays._replace(places=log_g, sign=sign), coordinate
+
+    def locate(y: FloatArray) -> FloatArray:
+        size = np.where(sign * form.g(y) >= 0.0, _inside(log_size(y), ends), np.nan)
+        return np.minimum(np.interp(size, log_g, np.arange(rows)), top)
+
+    return arrays._replace(places=log_g, sign=sign), locate
 
 
-def _direct(
-    form: Separable, values: _Values, weights: FloatArray
-) -> tuple[TableArrays, NDArray[np.float32]]:
+def _direct(form: Separable, values: _Values, weights: FloatArray) -> tuple[TableArrays, Mapping]:
     # Values are known by their number, since g itself may need more digits than float32 has.
     distinct = values.distinct()
-    distinct = distinct[:: -(-len(distinct) // _MOST_NUMBERS)]
+    step = -(-len(distinct) // _MOST_NUMBERS)
+    distinct = distinct[::step]
     start = np.array([0, len(weights)])
     arrays = _pack(DIRECT, weights, start, np.ones(1), np.ones(1, np.bool_))
-    coordinate = values.map(
-        lambda y: np.searchsorted(distinct, y, side="right").astype(np.float64) - 1.0
-    )
-    return arrays._replace(places=form.g(distinct)), coordinate
+
+    def locate(y: FloatArray) -> FloatArray:
+        if step == 1:
+            return _numbers(distinct, y)
+        return np.searchsorted(distinct, y, side="right").astype(np.float64) - 1.0
+
+    return arrays._replace(places=form.g(distinct)), locate
+
+
+def _inside(numbers: FloatArray, ends: FloatArray) -> FloatArray:
+    """Return numbers, NaN for those that lie beyond the ends by more than rounding."""
+    spare = 1e-9 * (1.0 + np.abs(ends).max())
+    is_inside = (numbers >= ends[0] - spare) & (numbers <= ends[1] + spare)
+    return np.where(is_inside, numbers, np.nan)
 
 
 # -- pieces ---------------------------------------------------------------------------------------

@@ -341,6 +341,28 @@ class ShardSource:
         return _none_listed(shape[0]), _none_listed(shape[1])
 
 
+def lay_out_rows(
+    matrix: Csr,
+    coordinate: NDArray[np.float32],
+    value: NDArray[np.float32] | None,
+    excluded: Csr | None,
+    *,
+    lists_entries: bool,
+) -> Layout:
+    """Lay out the rows of a matrix alone.
+
+    The listed pairs are the entries themselves, or else the excluded pairs.
+    """
+    entries = _entries(matrix, coordinate, None, value)
+    listed = _none_listed(matrix.shape[0])
+    if lists_entries:
+        listed = _listed(entries, 1.0)
+    elif excluded is not None and excluded.nnz:
+        nothing = np.zeros(excluded.nnz, np.float32)
+        listed = _listed(_entries(excluded, nothing, None), -1.0)
+    return Layout(entries, listed, row_blocks(entries))
+
+
 def row_blocks(entries: Entries, first: int = 0, last: int | None = None) -> NDArray[np.int64]:
     """Return boundaries of at most ``MAX_BLOCKS`` blocks of rows of about the same work."""
     last = len(entries.start) if last is None else last

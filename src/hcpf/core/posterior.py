@@ -1,6 +1,7 @@
 """The fitted variational posterior: independent gammas for every factor and activity."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,11 @@ class FactorPosterior:
     def mean(self) -> FloatArray:
         """E[s] = a / b."""
         return self.mean_.astype(np.float64)
+
+    @cached_property
+    def mean_sums(self) -> FloatArray:
+        """The sum of E[s] over the rows, of each component."""
+        return self.mean_.sum(axis=0, dtype=np.float64)
 
     @property
     def log_mean(self) -> FloatArray:

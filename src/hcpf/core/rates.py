@@ -6,7 +6,8 @@ from numpy.typing import NDArray
 from hcpf._types import FloatArray
 from hcpf.core import kernels
 from hcpf.core.axis import AxisState
-from hcpf.core.layout import Shard
+from hcpf.core.count_tables import CountTables
+from hcpf.core.layout import Layout
 from hcpf.core.threads import run_in_parallel
 
 _CHUNK = 1 << 22  # entries whose rates are computed at once
@@ -27,14 +28,19 @@ def pair_rates(
 
 
 def needed_log2_rate(
-    users: AxisState, items: AxisState, shard: Shard, *, moved: float = 0.0, step: int = 1
+    users: AxisState,
+    items: AxisState,
+    layout: Layout,
+    tables: CountTables,
+    *,
+    moved: float = 0.0,
+    step: int = 1,
 ) -> FloatArray:
     """Return the largest log2 rates that the tables must serve for the current factors.
 
-    ``moved`` is what another element to tabulate would add to the log rates; only one entry in
-    ``step`` is considered.
+    ``layout`` has the entries by user. ``moved`` is what another element to tabulate would add to
+    the log rates; only one entry in ``step`` is considered.
     """
-    layout, tables = shard.users, shard.tables
     mine, other = users.factors, items.factors
     needed = np.full_like(tables.max_log2_rate, -np.inf)
     n_entries = len(layout.entries.index)

@@ -85,12 +85,12 @@ class ThetaPosterior:
         """Return chi and nu, those of the prior as well, multiplied by factors."""
         return ThetaPosterior(chi * self.chi, nu * self.nu, chi * self.chi0, nu * self.nu0)
 
-    def divergence(self, conjugate: Conjugate) -> float:
-        """Return the Kullback-Leibler divergence from the prior, summed over the rows."""
+    def divergence(self, conjugate: Conjugate) -> FloatArray:
+        """Return the Kullback-Leibler divergence of each row from the prior."""
         theta, psi = conjugate.moments(self.chi, self.nu)
         inner = (self.chi - self.chi0) * theta - (self.nu - self.nu0) * psi
         prior = conjugate.log_normalizer(np.array(self.chi0), np.array(self.nu0))
-        return float(np.sum(inner - conjugate.log_normalizer(self.chi, self.nu) + prior))
+        return inner - conjugate.log_normalizer(self.chi, self.nu) + prior
 
     def with_best_prior(
         self,
@@ -294,12 +294,35 @@ class Pooling:
             theta = self.conjugate.moments(users.theta.chi, users.theta.nu)[0]
             sums = values.sums(Axis.USERS) if weight is None else values.weighted_by_item(weight)
             total += sum_scalar(comm, float(theta @ sums))
-            total -= sum_scalar(comm, users.theta.divergence(self.conjugate))
+            total -= sum_scalar(comm, float(users.theta.divergence(self.conjugate).sum()))
         if items.theta is not None:
             if weight is None:
                 theta = self.conjugate.moments(items.theta.chi, items.theta.nu)[0]
                 total += float(theta @ values.sums(Axis.ITEMS))
-            total -= items.theta.divergence(self.conjugate)
+            total -= float(items.theta.divergence(self.conjugate).sum())
+        return total
+
+    def row_elbo(
+        self, mine: AxisState, other: AxisState, values: Values, element: Element
+    ) -> FloatArray:
+        """Return what the theta of each row adds to the ELBO, the other axis held fixed.
+
+        ``mine`` takes the place of the users; its counts are those of the last half-step.
+        """
+        theta, weight = mine.theta, None
+        if theta is None:
+            return np.zeros(mine.n_rows)
+        if other.theta is not None:
+            weight = self.part(other.theta.chi, other.theta.nu).weight
+        sums = values.sums(Axis.USERS) if weight is None else values.weighted_by_item(weight)
+        total = self.conjugate.moments(theta.chi, theta.nu)[0] * sums
+        total -= theta.divergence(self.conjugate)
+        if self.hurdle:
+            part = self.part(theta.chi, theta.nu)
+            psi = part.psi * values.degrees(Axis.USERS)
+            if self.sharing is not None and part.cross is not None:
+                psi = psi + self.sharing.sign * part.cross * mine.factors.cross_count
+            total -= float(element.kappa) * psi
         return total
 
     def _sum_of_psi(

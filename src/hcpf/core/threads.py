@@ -8,11 +8,12 @@ the process when two threads launch kernels at once.
 import os
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from itertools import pairwise
 from math import inf
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -66,12 +67,42 @@ def run_in_parallel(
             helper.result()
 
 
-def single_blas_thread() -> AbstractContextManager[Any]:
-    """Return a context in which BLAS uses one thread.
+@contextmanager
+def single_blas_thread() -> Generator[None, None, None]:
+    """Run BLAS with one thread meanwhile, in the whole process.
 
-    For searches over a few numbers: waking BLAS threads for vectors of two costs a millisecond.
+    For searches over a few numbers, where waking BLAS threads for vectors of two costs a
+    millisecond, and for threads that each call BLAS. Several threads may be in it at once: the last
+    to leave restores the number of threads.
     """
-    return _blas().limit(limits=1, user_api="blas")
+    _BLAS_LIMIT.enter()
+    try:
+        yield
+    finally:
+        _BLAS_LIMIT.leave()
+
+
+class _BlasLimit:
+    """A limit of BLAS threads that is set while anyone needs it."""
+
+    def __init__(self) -> None:
+        self._lock, self._users = Lock(), 0
+        self._limit: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._limit = _blas().limit(limits=1, user_api="blas")
+            self._users += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limit.restore_original_limits()
+
+
+_BLAS_LIMIT = _BlasLimit()
 
 
 @cache

@@ -98,6 +98,17 @@ class Interactions:
         return cls(to_canonical(source, duplicates, row_ids, column_ids), row_ids, column_ids)
 
     @classmethod
+    def of_checked(cls, matrix: CsrArray, users: IdArray, items: IdArray) -> Self:
+        """Return Interactions of parts in the canonical form, whose ids were checked before.
+
+        Checking them takes longer than all else for a user who has just a few entries.
+        """
+        data = object.__new__(cls)
+        parts = {"matrix": _read_only_matrix(matrix), "users": users, "items": items}
+        vars(data).update(parts)
+        return data
+
+    @classmethod
     def from_frame(
         cls,
         frame: Any,

@@ -16,7 +16,7 @@ from hcpf.errors import NotFittedError
 from hcpf.estimator import HCPF
 from hcpf.model.alignment import as_interactions
 from hcpf.model.predict import listed
-from hcpf.model.ranking import best_items, rates
+from hcpf.model.ranking import Rates, best_items
 from hcpf.model.tables import Recommendations
 from hcpf.training.held_out import split_validation
 from hcpf.training.resolve import choose_value_model
@@ -135,7 +135,7 @@ class Popularity(_Baseline):
         ones = np.ones((len(self.activity_), 1), np.float32)
         items = self.popularity_.astype(np.float32)[:, None]
         denied = np.zeros(len(items), np.bool_)
-        best = best_items(rates(ones, items), len(items), seen, rows, whole("n", n), denied)
+        best = best_items(Rates([(ones, items)]), len(items), seen, rows, whole("n", n), denied)
         return Recommendations.concatenate([self._described(*part[:3]) for part in best])
 
     def _described(self, rows: Any, columns: Any, rank: Any) -> Recommendations:

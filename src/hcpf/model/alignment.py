@@ -11,12 +11,14 @@ from scipy import sparse
 from hcpf._types import Csr
 from hcpf.core.axis import Axis
 from hcpf.data.align import align_items, align_users
-from hcpf.data.ids import IdIndex
+from hcpf.data.ids import IdIndex, object_array
 from hcpf.data.interactions import Interactions
 from hcpf.errors import InputError
 
 NEW_ID = "new"
 """The id of a user or item that is folded in without one."""
+_NEW_IDS = object_array([NEW_ID])
+_NEW_IDS.flags.writeable = False
 
 
 def as_interactions(X: Any) -> Interactions:
@@ -84,10 +86,14 @@ def _single_row(X: Any, axis: Axis, known: IdIndex) -> Interactions:
         values = [float(X[one]) for one in ids] if isinstance(X, Mapping) else np.ones(len(ids))
     except (TypeError, ValueError):
         raise InputError(f"X must map ids of {axis.value} to numbers; got {X!r}.") from None
-    row = sparse.csr_array((values, (np.zeros(len(ids), np.int64), columns)), shape=(1, len(known)))
-    matrix = row if axis is Axis.ITEMS else sparse.csr_array(row.T)
-    users, items = (known.ids, [NEW_ID]) if axis is Axis.USERS else ([NEW_ID], known.ids)
-    return Interactions.from_matrix(matrix, users=users, items=items)
+    order = np.argsort(columns)
+    parts = np.asarray(values, np.float64)[order], columns[order].astype(np.int32), [0, len(ids)]
+    if not np.isfinite(parts[0]).all():
+        raise InputError(f"X must map ids of {axis.value} to finite numbers; got {X!r}.")
+    row: Csr = sparse.csr_array(parts, shape=(1, len(known)))
+    if axis is Axis.ITEMS:
+        return Interactions.of_checked(row, _NEW_IDS, known.ids)
+    return Interactions.of_checked(sparse.csr_array(row.T), known.ids, _NEW_IDS)
 
 
 def union(marks: Csr | None, more: Csr | None) -> Csr | None:

@@ -11,8 +11,10 @@ import numpy as np
 from hcpf._checks import flag, generator, whole
 from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis
+from hcpf.core.fold_in import FoldInModel
 from hcpf.core.posterior import Posterior
 from hcpf.core.priors import Priors
+from hcpf.core.table_cache import TableCache
 from hcpf.core.value_model import ValueModel
 from hcpf.data.canonical import IdArray
 from hcpf.data.ids import IdIndex
@@ -109,6 +111,12 @@ class FittedModel:
     def combined(self) -> Combined:
         """The ensemble of the fits, by position."""
         return Combined(self.posteriors)
+
+    @cached_property
+    def fold_in_model(self) -> FoldInModel:
+        """What fold-in needs of the model, with the tables that it keeps between calls."""
+        tables = TableCache(self.value_model, self.max_count)
+        return FoldInModel(self.value_model, self.priors, self.tempering, self.max_count, tables)
 
     # -- pairs --------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from hcpf._types import Csr
 from hcpf.core.axis import Axis
-from hcpf.core.fold_in import fold_in_rows
+from hcpf.core.fold_in import NewRows, fold_in_rows
 from hcpf.core.posterior import Posterior
 from hcpf.data.align import joined
 from hcpf.data.canonical import Duplicates
@@ -96,22 +96,9 @@ def _with_rows(
     if axis is Axis.ITEMS:
         matrix = sparse.csr_array(matrix.T)
         marks = None if marks is None else sparse.csr_array(marks.T)
+    new = NewRows(model.fold_in_model, axis, matrix, n_starts=1, exclude=marks)
     posteriors = tuple(
-        _replaced(
-            fit,
-            axis,
-            fold_in_rows(
-                matrix,
-                fit.axis(axis.other),
-                model.value_model,
-                model.priors,
-                axis=axis,
-                exclude=marks,
-                max_count=model.max_count,
-                tempering=model.tempering,
-                theta=fit.axis(axis).theta,
-            ),
-        )
+        _replaced(fit, axis, fold_in_rows(new, fit.axis(axis.other), fit.axis(axis).theta))
         for fit in model.posteriors
     )
     return replace(

@@ -1,7 +1,13 @@
-"""The best items for users, and rows with similar profiles of rates; all by position."""
+"""The best items for users, and rows with similar profiles of rates; all by position.
+
+Scores are made tile by tile, some users times some items, and the best so far are kept: a tile
+stays in the cache of its core, and no matrix of scores is ever in memory. Every thread takes whole
+blocks of users, with BLAS on one thread each.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,62 +16,107 @@ from scipy import sparse
 from hcpf._types import Csr
 from hcpf.core import kernels
 from hcpf.core.posterior import Posterior
-from hcpf.core.threads import run_in_parallel
+from hcpf.core.threads import run_in_parallel, single_blas_thread
 
-_BLOCK = 1 << 24  # scores held at once
-
-_MIN_RATE = np.float32(1e-37)  # a product of factors may be 0 in float32, and 0 has no logarithm
+_USERS_AT_ONCE = 1 << 14  # whose best items are returned together
+_MAX_BLOCK, _MIN_BLOCK = 128, 16  # users of a tile
+_N_BLOCKS = 8  # for all threads together, at least, unless there are few users
+_TILE = 1 << 18  # scores of a tile; for several fits, of all of them: 1 MB
+_FEW_USERS = 4  # whose scores are not worth a call of BLAS
 
 Factors = NDArray[np.float32]
-Score = Callable[[NDArray[np.int64]], NDArray[np.float32]]
-"""Scores of all items for some rows; the larger the better."""
+Rows = NDArray[np.int64]
+Tile = NDArray[np.float32]
+"""Parts x users x items: the scores, or what they are made of."""
+FillTile = Callable[[slice, Tile], None]
+
+
+class Score(Protocol):
+    """Scores of items for users; the larger the better."""
+
+    @property
+    def n_parts(self) -> int:
+        """1 for scores as such; else how many rates the score is the geometric mean of."""
+        ...
+
+    def of(self, rows: Rows) -> FillTile:
+        """Return a function that fills in the tile of these users and a range of items."""
+        ...
 
 
 class RankedPairs(NamedTuple):
     """Rows and their best columns, best first: parallel arrays."""
 
-    rows: NDArray[np.int64]
+    rows: Rows
     columns: NDArray[np.int64]
     rank: NDArray[np.int64]
     scores: NDArray[np.float32]
 
 
-def rates(users: Factors, items: Factors) -> Score:
-    """Score by the product of the factors."""
-    return lambda rows: users[rows] @ items.T
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Score by the product of the factors, summed over the fits; ``sign`` may turn it around."""
+
+    fits: Sequence[tuple[Factors, Factors]]
+    sign: float = 1.0
+    n_parts: int = 1
+
+    def of(self, rows: Rows) -> FillTile:
+        """Return a function that fills in the tile of these users and a range of items."""
+        blocks = [np.float32(self.sign) * users[rows] for users, _ in self.fits]
+
+        def fill(columns: slice, tile: Tile) -> None:
+            multiply(blocks[0], self.fits[0][1][columns], tile[0])
+            more = np.empty_like(tile[0]) if len(blocks) > 1 else tile[0]
+            for block, (_, items) in zip(blocks[1:], self.fits[1:], strict=True):
+                multiply(block, items[columns], more)
+                np.add(tile[0], more, out=tile[0])
+
+        return fill
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """Score by the geometric mean of the rates of several fits."""
+
+    fits: Sequence[tuple[Factors, Factors]]
+
+    @property
+    def n_parts(self) -> int:
+        """The number of fits."""
+        return len(self.fits)
+
+    def of(self, rows: Rows) -> FillTile:
+        """Return a function that fills in the tile of these users and a range of items."""
+        blocks = [users[rows] for users, _ in self.fits]
+
+        def fill(columns: slice, tile: Tile) -> None:
+            for part, block, (_, items) in zip(tile, blocks, self.fits, strict=True):
+                multiply(block, items[columns], part)
+
+        return fill
 
 
 def consensus(fits: Sequence[Posterior]) -> Score:
-    """Score by the geometric mean of the rates of several fits, in logarithms."""
+    """Score by the geometric mean of the rates of several fits."""
     factors = [(fit.users.mean_, fit.items.mean_) for fit in fits]
-    return rates(*factors[0]) if len(factors) == 1 else _Consensus(factors)
+    return Rates(factors) if len(factors) == 1 else Consensus(factors)
 
 
-class _Consensus:
-    """The sum of the fits' log rates; an array returned is reused by the next call."""
-
-    def __init__(self, fits: Sequence[tuple[Factors, Factors]]) -> None:
-        self._fits = fits
-        self._buffer = np.empty((2, 0, len(fits[0][1])), np.float32)  # allocating costs more
-
-    def __call__(self, rows: NDArray[np.int64]) -> Factors:
-        if self._buffer.shape[1] < len(rows):
-            self._buffer = np.empty((2, len(rows), self._buffer.shape[2]), np.float32)
-        block, total = self._buffer[:, : len(rows)]
-        total.fill(0.0)
-        for users, items in self._fits:
-            np.matmul(users[rows], items.T, out=block)
-            run_in_parallel(
-                kernels.add_logs, len(rows), block, _MIN_RATE, total, work=4.0 * block.size
-            )
-        return total
+def multiply(users: Factors, items: Factors, out: Factors) -> None:
+    """Set ``out`` to the products of users and items; a few users do without BLAS."""
+    if len(users) > _FEW_USERS:
+        np.matmul(users, items.T, out=out)
+        return
+    out.fill(0.0)
+    kernels.add_rates(users, items, out)
 
 
 def best_items(
     score: Score,
     n_items: int,
     seen: Csr | None,
-    rows: NDArray[np.int64],
+    rows: Rows,
     n: int,
     denied: NDArray[np.bool_],
 ) -> Iterator[RankedPairs]:
@@ -74,39 +125,57 @@ def best_items(
     Items that a row of ``seen`` stores are skipped, as are those denied to all.
     """
     n = min(n, n_items)
-    step = max(1, _BLOCK // n_items)
+    step = max(1, min(_USERS_AT_ONCE, _USERS_AT_ONCE * 16 // max(n, 1)))
     for first in range(0, max(len(rows), 1), step):
-        block = rows[first : first + step]
-        columns, scores, found = _best_of_block(score(block), seen, block, n, denied)
-        rank = np.arange(n)
-        valid = rank < found[:, None]
-        yield RankedPairs(
-            np.repeat(block, found),
-            columns[valid].astype(np.int64),
-            np.broadcast_to(rank + 1, valid.shape)[valid],
-            scores[valid],
-        )
+        yield _best_of_rows(score, seen, rows[first : first + step], n, denied)
 
 
-def _best_of_block(
-    scores: Factors,
-    seen: Csr | None,
-    rows: NDArray[np.int64],
-    n: int,
-    denied: NDArray[np.bool_],
-) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]:
-    """Return the best columns of each row, their scores, and how many there are."""
-    start = stop = np.zeros(len(rows), np.int64)
-    index = np.zeros(0, np.int32)
-    if seen is not None:
-        start, stop = seen.indptr[rows].astype(np.int64), seen.indptr[rows + 1].astype(np.int64)
-        index = seen.indices
-    best = np.empty((len(rows), n), np.float32)
-    columns = np.empty((len(rows), n), np.int32)
-    found = np.empty(len(rows), np.int64)
-    arguments = scores, start, stop, index, denied, best, columns, found
-    run_in_parallel(kernels.best_columns, len(rows), *arguments, work=scores.size)
-    return columns, best, found
+def _best_of_rows(
+    score: Score, seen: Csr | None, rows: Rows, n: int, denied: NDArray[np.bool_]
+) -> RankedPairs:
+    position, stop, index = _listed(seen, rows)
+    scores, places = np.empty((len(rows), n), np.float32), np.empty((len(rows), n), np.int32)
+    found, n_items = np.zeros(len(rows), np.int64), len(denied)
+    block_size = min(_MAX_BLOCK, max(_MIN_BLOCK, -(-len(rows) // _N_BLOCKS)))
+    select = kernels.best_of_tile if score.n_parts == 1 else kernels.best_of_products
+
+    def rank_blocks(first: int, last: int) -> None:
+        for block in range(first, last):
+            users = slice(block * block_size, (block + 1) * block_size)
+            mine, fill = rows[users], score.of(rows[users])
+            state = position[users], stop[users], index, denied, scores[users], places[users]
+            width = max(1, _TILE // (score.n_parts * len(mine)))
+            tile = np.empty(0, np.float32)
+            for begin in range(0, n_items, width):
+                shape = score.n_parts, len(mine), min(width, n_items - begin)
+                tile = tile if tile.shape == shape else np.empty(shape, np.float32)
+                fill(slice(begin, begin + shape[2]), tile)
+                select(0, len(mine), tile, begin, *state, found[users])
+
+    n_blocks = -(-len(rows) // block_size)
+    if len(rows) <= _FEW_USERS:
+        rank_blocks(0, n_blocks)
+    else:
+        with single_blas_thread():
+            run_in_parallel(rank_blocks, n_blocks)
+    kernels.sort_best(scores, places, found)
+    rank = np.arange(n)
+    valid = rank < found[:, None]
+    return RankedPairs(
+        np.repeat(rows, found),
+        places[valid].astype(np.int64),
+        np.broadcast_to(rank + 1, valid.shape)[valid],
+        scores[valid],
+    )
+
+
+def _listed(seen: Csr | None, rows: Rows) -> tuple[Rows, Rows, NDArray[np.int32]]:
+    """Return where the entries of each row begin and end, and their columns."""
+    if seen is None:
+        nothing = np.zeros(len(rows), np.int64)
+        return nothing, nothing.copy(), np.zeros(0, np.int32)
+    start, stop = seen.indptr[rows].astype(np.int64), seen.indptr[rows + 1].astype(np.int64)
+    return start, stop, seen.indices
 
 
 def profiles(mine: Factors, others: Factors) -> Factors:
@@ -130,4 +199,5 @@ def nearest(vectors: Factors, rows: NDArray[np.int64], n: int) -> Iterator[Ranke
         (np.ones(size, np.float32), np.arange(size, dtype=np.int32), np.arange(size + 1)),
         shape=(size, size),
     )
-    return best_items(rates(vectors, vectors), size, own, rows, n, np.zeros(size, np.bool_))
+    score = Rates([(vectors, vectors)])
+    return best_items(score, size, own, rows, n, np.zeros(size, np.bool_))

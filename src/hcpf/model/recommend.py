@@ -1,6 +1,7 @@
 """Recommendations and neighbors of a fitted model."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,16 @@ from hcpf.model.alignment import over_both
 from hcpf.model.combine import Positions
 from hcpf.model.explain import main_sources
 from hcpf.model.predict import describe, listed
-from hcpf.model.ranking import Factors, Score, best_items, consensus, nearest, profiles, rates
+from hcpf.model.ranking import (
+    FillTile,
+    Rates,
+    Score,
+    Tile,
+    best_items,
+    consensus,
+    nearest,
+    profiles,
+)
 from hcpf.model.tables import Neighbors, Recommendations
 
 if TYPE_CHECKING:
@@ -112,31 +122,47 @@ def _denied(model: "FittedModel", among: Any, deny: Any) -> NDArray[np.bool_]:
 
 
 def _score(model: "FittedModel", by: str) -> Score:
-    """Return the function that scores all items for some users."""
+    """Return what scores all items for some users."""
     if one_of("by", by, CRITERIA) == "consensus":
         return consensus(model.posteriors)
-    combined, value_model = model.combined, model.value_model
-    rate_of = rates(combined.factors(Axis.USERS), combined.factors(Axis.ITEMS))
+    value_model = model.value_model
+    fits = [(fit.users.mean_, fit.items.mean_) for fit in model.posteriors]
     if by == "probability":
-        return rate_of
+        return Rates(fits)
     if value_model.hurdle and by == "value" and not value_model.varies(Axis.ITEMS):
-        return rate_of  # all items of a user have the same value, so the probability decides
+        return Rates(fits)  # all items of a user have the same value: the probability decides
     if value_model.vary_by is None:
         # With a shared mean every criterion is monotone in the rate.
-        sign = np.float32(np.sign(float(np.asarray(value_model.element.mean))))
-        return lambda users: sign * rate_of(users)
-    items = np.arange(len(model.items))
+        return Rates(fits, sign=float(np.sign(float(np.asarray(value_model.element.mean)))))
+    return _PooledValues(model, by, Rates(fits))
 
-    def score(users: Positions) -> Factors:
-        rate = rate_of(users)
-        pairs = np.repeat(users, len(items)), np.tile(items, len(users))
-        mean = combined.element_means(model.element, *pairs).reshape(rate.shape).astype(np.float32)
-        positive = np.maximum(rate, _MIN_RATE)
-        observed = -np.expm1(-positive)
-        if by == "expected_value":
-            n_elements = observed if value_model.hurdle else rate
-        else:
-            n_elements = np.float32(1.0) if value_model.hurdle else positive / observed
-        return np.asarray(mean * n_elements, dtype=np.float32)
 
-    return score
+@dataclass(frozen=True, eq=False)
+class _PooledValues:
+    """Score by the value if observed, or by the expected value, where means differ."""
+
+    model: "FittedModel"
+    by: str
+    rates: Rates
+    n_parts: int = 1
+
+    def of(self, rows: Positions) -> FillTile:
+        """Return a function that fills in the tile of these users and a range of items."""
+        fill_rates, combined = self.rates.of(rows), self.model.combined
+        is_hurdle, n_fits = self.model.value_model.hurdle, len(self.model.posteriors)
+
+        def fill(columns: slice, tile: Tile) -> None:
+            fill_rates(columns, tile)
+            rate = tile[0] / np.float32(n_fits)
+            items = np.arange(columns.start, columns.stop)
+            pairs = np.repeat(rows, len(items)), np.tile(items, len(rows))
+            mean = combined.element_means(self.model.element, *pairs).reshape(rate.shape)
+            positive = np.maximum(rate, _MIN_RATE)
+            observed = -np.expm1(-positive)
+            if self.by == "expected_value":
+                n_elements = observed if is_hurdle else rate
+            else:
+                n_elements = np.float32(1.0) if is_hurdle else positive / observed
+            np.multiply(mean.astype(np.float32), n_elements, out=tile[0])
+
+        return fill

@@ -141,9 +141,9 @@ def _retabulate(fit: Fit) -> None:
         spare, step = SPARE_OCTAVES, max(1, fit.shard.totals.n_entries // _RATE_SAMPLE)
 
     def needed(moved: float) -> np.ndarray:
-        return comm.max(
-            needed_log2_rate(state.users, state.items, fit.shard, moved=moved, step=step)
-        )
+        layout, tables = fit.shard.users, fit.shard.tables
+        found = needed_log2_rate(state.users, state.items, layout, tables, moved=moved, step=step)
+        return comm.max(found)
 
     if mean_has_drifted or np.any(needed(0.0) - spare > tables.max_log2_rate):
         fit.lay_out(state.value_model, needed(-drift))

@@ -61,10 +61,11 @@ all rows (sign -1); when training on observed entries only, these are added up i
 """
 
 from hcpf.core.kernels.bound import axis_bound, listed_rates, pair_rates, sum_log_z
+from hcpf.core.kernels.converge import converge_rows
 from hcpf.core.kernels.count import tabulate
 from hcpf.core.kernels.layout import advance, transpose, weigh_values
 from hcpf.core.kernels.rows import accumulate_rows, apply_rows, extrapolate, scale_rows, update_rows
-from hcpf.core.kernels.topn import add_logs, best_columns
+from hcpf.core.kernels.topn import add_rates, best_of_products, best_of_tile, sort_best
 from hcpf.core.kernels.types import (
     DIRECT,
     GRID,
@@ -91,17 +92,20 @@ __all__ = [
     "Prior",
     "TableArrays",
     "accumulate_rows",
-    "add_logs",
+    "add_rates",
     "advance",
     "aligned_zeros",
     "apply_rows",
     "axis_bound",
-    "best_columns",
+    "best_of_products",
+    "best_of_tile",
+    "converge_rows",
     "extrapolate",
     "listed_rates",
     "padded_rows",
     "pair_rates",
     "scale_rows",
+    "sort_best",
     "sum_log_z",
     "tabulate",
     "transpose",

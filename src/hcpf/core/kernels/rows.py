@@ -60,7 +60,7 @@ def scale_rows(rows):
 
 
 @inner(fastmath=FAST)
-def _add_listed(listed, cols, first, last, base, scale, rates):
+def add_listed(listed, cols, first, last, base, scale, rates):
     """Per row: the shared part of the rates and the listed's pairs on top."""
     start, stop, index, means = listed.start, listed.stop, listed.index, cols.mean
     for u in range(first, last):
@@ -75,7 +75,7 @@ def _add_listed(listed, cols, first, last, base, scale, rates):
 
 
 @inner()
-def _posteriors(rows, first, last, prior, sums, rates, column_sum):
+def set_posteriors(rows, first, last, prior, sums, rates, column_sum):
     """New posteriors of some rows; adds their means to the column sums."""
     a, mean, g, activity_b = rows.a, rows.mean, rows.g, rows.activity_b
     log_scales, row_terms, shifts = rows.log_scale, rows.row_terms, rows.shift
@@ -126,8 +126,8 @@ def update_rows(
                 counts[block, COUNT] += span.counts[r, COUNT]
                 counts[block, CUT] += span.counts[r, CUT]
             if listed.sign != 0.0:
-                _add_listed(listed, cols, here, end, base, prior.scale, rates)
-            _posteriors(rows, here, end, prior, span, rates, column_sum)
+                add_listed(listed, cols, here, end, base, prior.scale, rates)
+            set_posteriors(rows, here, end, prior, span, rates, column_sum)
             for k in range(size):
                 column_sums[block, k] += column_sum[k]
                 column_sum[k] = f4(0.0)
@@ -187,7 +187,7 @@ def apply_rows(
                     rates[r, k] = prior.scale * max(base[k] + sign * listed_means[j, k], 0.0)
                 for column in range(4):
                     span.counts[r, column] = counts[j, column]
-            _posteriors(rows, here, end, prior, span, rates, column_sum)
+            set_posteriors(rows, here, end, prior, span, rates, column_sum)
             for k in range(size):
                 column_sums[block, k] += column_sum[k]
                 column_sum[k] = f4(0.0)
