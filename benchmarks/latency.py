@@ -8,7 +8,6 @@ given by its ``src`` folder, in the same run; it must be able to read the model.
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from time import perf_counter
 from typing import Any
