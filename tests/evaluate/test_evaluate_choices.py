@@ -115,9 +115,44 @@ def test_a_model_that_fails_is_a_result_where_that_is_asked_for(parts):
     ],
 )
 def test_the_simpler_model_is_chosen_unless_the_gain_is_large_enough(gain, pooled, hurdle, wins):
-    simple = selection.Candidate("simple", -3.0)
-    other = selection.Candidate("other", -3.0 + gain, pooled=pooled, hurdle=hurdle)
+    simple = selection.Candidate("simple", likelihoods(-3.0))
+    other = selection.Candidate("other", likelihoods(-3.0 + gain), pooled=pooled, hurdle=hurdle)
     assert selection.select([simple, other]) == ("other" if wins else "simple")
+
+
+def likelihoods(observed, missing=0.0, missing_per_entry=20.0):
+    shape = (400,)
+    observed, missing = np.broadcast_to(observed, shape), np.broadcast_to(missing, shape)
+    return selection.PairLikelihoods(observed, missing, missing_per_entry)
+
+
+def test_a_gain_within_its_standard_error_does_not_make_up_for_a_harder_model():
+    rng = np.random.default_rng(0)
+    common, noise = rng.normal(size=400), rng.normal(size=400)
+    noise -= noise.mean()
+    simple = selection.Candidate("simple", likelihoods(common))
+    for deviation, wins in ((0.5, True), (2.0, False)):  # standard errors of 0.025 and 0.1
+        better = likelihoods(common + 0.06 + deviation * noise)
+        other = selection.Candidate("other", better, hurdle=True)
+        assert selection.select([simple, other]) == ("other" if wins else "simple")
+
+
+def test_the_gain_is_paired_and_counts_missing_pairs_by_their_share():
+    rng = np.random.default_rng(1)
+    observed, missing = rng.normal(size=(2, 400)), -rng.random((2, 400))
+    first, second = (likelihoods(observed[j], missing[j]) for j in range(2))
+    gain = first.gain_over(second)
+    assert gain.value == pytest.approx(
+        (observed[0] - observed[1]).mean() + 20.0 * (missing[0] - missing[1]).mean()
+    )
+    errors = [(rows[0] - rows[1]).std(ddof=1) / 20.0 for rows in (observed, missing)]
+    assert gain.error == pytest.approx(np.hypot(errors[0], 20.0 * errors[1]))
+    impossible = likelihoods(np.where(np.arange(400) == 7, -np.inf, observed[0]))
+    assert first.gain_over(impossible) == (np.inf, 0.0)
+    assert impossible.gain_over(impossible) == (0.0, 0.0)
+    average = selection.PairLikelihoods.average([first, second])
+    np.testing.assert_allclose(np.exp(average.observed), np.exp(observed).mean(axis=0))
+    np.testing.assert_allclose(average.missing, missing.mean(axis=0))
 
 
 def test_a_model_of_values_alone_is_not_the_best_of_models_of_all_pairs(parts):

@@ -72,7 +72,8 @@ def draw_sums():
     ids=["ratings", "sums"],
 )  # fmt: skip
 def test_auto_takes_a_hurdle_for_ratings_and_sums_for_sums(matrix, hurdle, monkeypatch):
-    monkeypatch.setattr(auto, "_DENSE_PASSES", 12)
+    monkeypatch.setattr(auto, "_DENSE_PASSES", (12,))
+    monkeypatch.setattr(auto, "_DENSE_BASE_PASSES", 8)
     found = fit(matrix, element="auto", hurdle=False, max_iter=1).value_model_
     assert found.hurdle == hurdle
 

@@ -90,9 +90,10 @@ def test_a_generator_is_advanced_and_an_equal_one_repeats(data):
 
 
 def test_the_choices_of_auto_repeat(monkeypatch):
-    monkeypatch.setattr(auto, "_ELEMENT_PASSES", 2)
+    monkeypatch.setattr(auto, "_BASE_PASSES", 2)
+    monkeypatch.setattr(auto, "_TEMPERING_PASSES", 2)
     data = hcpf.simulate(40, 25, density=0.3, element=Gamma(2.0, 0.5), random_state=5).interactions
-    one, other = (fit(data, element="auto", tempering="auto", max_iter=1) for _ in range(2))
+    one, other = (fit(data, element="auto", tempering="auto", max_iter=3) for _ in range(2))
     assert_same_bits(one, other)
 
 

@@ -92,7 +92,8 @@ def _usual(train):
 
 def test_excluded_pairs_are_no_zeros_in_the_choice_of_an_element(caplog, monkeypatch):
     monkeypatch.setattr(auto, "candidate_elements", lambda values: [Gamma.estimate(values)])
-    monkeypatch.setattr(auto, "_DENSE_PASSES", 6)
+    monkeypatch.setattr(auto, "_DENSE_PASSES", (6,))
+    monkeypatch.setattr(auto, "_DENSE_BASE_PASSES", 2)
     rng = np.random.default_rng(2)
     observed, excluded = rng.random((60, 40)) < 0.9, rng.random((60, 40)) < 0.4
     values = np.where(observed & ~excluded, rng.gamma(2.0, 1.0, (60, 40)), 0.0)

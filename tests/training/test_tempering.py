@@ -49,27 +49,34 @@ def test_auto_follows_the_entries_for_each_factor():
     assert quick(5, element="gamma", tempering=1.7, max_iter=1).fit(data).tempering_ == 1.7
 
 
-def many_groups():
+def many_groups(n_groups=60, *, n_users=1000, n_items=800, inside=0.8, outside=0.002):
     """More groups of users and items, apart from each other, than there are components."""
     rng = np.random.default_rng(0)
-    user_group, item_group = rng.integers(0, 40, 600), rng.integers(0, 40, 500)
-    chance = np.where(user_group[:, None] == item_group, 0.7, 0.004)
+    user_group, item_group = rng.integers(0, n_groups, n_users), rng.integers(0, n_groups, n_items)
+    chance = np.where(user_group[:, None] == item_group, inside, outside)
     return sparse.csr_array((rng.random(chance.shape) < chance).astype(float))
 
 
 def test_auto_tempers_more_where_held_out_pairs_gain_and_a_warm_start_keeps_it():
     data = many_groups()
-    model = quick(8, tempering="auto", max_iter=30, warm_start=True).fit(data)
-    by_formula = formula(data, "full", "auto", 1)
+    several = {"n_fits": 2, "tempering": "auto"}
+    model = quick(8, max_iter=30, warm_start=True, **several).fit(data)
+    by_formula = formula(data, "full", "auto", 2)
     assert by_formula < model.tempering_ <= 64.0
     steps = np.log2(model.tempering_ / by_formula) / 2.0  # each step multiplies it by four
     assert steps == pytest.approx(round(steps))
     # Short fits are not worth a search, and what is given is taken.
-    assert quick(8, tempering="auto", max_iter=5).fit(data).tempering_ == by_formula
+    assert quick(8, max_iter=5, **several).fit(data).tempering_ == by_formula
     assert quick(8, tempering=2.0, max_iter=30).fit(data).tempering_ == 2.0
     assert quick(8, tempering="auto", max_iter=2, priors="paper").fit(data).tempering_ == 1.0
     before = model.tempering_
     assert model.set_params(max_iter=2).fit(data).tempering_ == before
+
+
+def test_auto_takes_the_ordinary_posterior_where_held_out_pairs_gain():
+    data = many_groups(100, n_users=800, n_items=600, outside=0.01)
+    assert formula(data, "full", "auto", 2) > 1.3
+    assert quick(8, tempering="auto", n_fits=2, max_iter=30).fit(data).tempering_ == 1.0
 
 
 @pytest.mark.parametrize("bad", ["hot", 0.0, -1.0, np.nan, np.inf, None, True])

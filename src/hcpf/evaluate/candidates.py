@@ -79,7 +79,7 @@ def most_promising(
     candidates: Sequence[CandidateModel], shared: Sequence[ModelScores]
 ) -> list[CandidateModel]:
     """Return the partially pooled candidates of the two best elements with a shared mean."""
-    scored = [Candidate(row.name, row.pairs.per_entry) for row in shared if row.pairs is not None]
+    scored = [Candidate(row.name, row.pairs.likelihoods) for row in shared if row.pairs is not None]
     element_of = {one.name: one.element for one in candidates if one.element}
     close = [element_of[name] for name in worth_pooling(scored) if name in element_of]
     elements = list(dict.fromkeys(close))[:_POOLED_ELEMENTS]

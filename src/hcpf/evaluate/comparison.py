@@ -269,7 +269,7 @@ def select_model(models: Sequence[ModelScores]) -> ModelScores:
         raise InputError("None of the models could be fitted.")
     full = [(row, pairs) for row, pairs in scored if pairs.missing is not None]
     candidates = [
-        Candidate(row.name, pairs.per_entry, pooled=row.vary_by is not None, hurdle=row.hurdle)
+        Candidate(row.name, pairs.likelihoods, pooled=row.vary_by is not None, hurdle=row.hurdle)
         for row, pairs in full or scored
     ]
     winner = select(candidates)

@@ -12,6 +12,7 @@ from hcpf.core.value_model import ValueModel
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.evaluate.splits import Split
 from hcpf.model.tables import Recommendations, format_with_error
+from hcpf.training.selection import PairLikelihoods
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -164,12 +165,17 @@ class PairScores:
     missing_weight: float
 
     @property
+    def likelihoods(self) -> PairLikelihoods:
+        """What models are chosen by: all pairs, or the values where missing pairs are not data."""
+        if self.missing is None:
+            return PairLikelihoods(self.conditional, np.zeros(0), 0.0)
+        per_entry = self.missing_weight * len(self.missing) / len(self.log_density)
+        return PairLikelihoods(self.log_density, self.missing, per_entry)
+
+    @property
     def per_entry(self) -> float:
         """Log-likelihood in nats per observed pair, each with its share of the missing pairs."""
-        if self.missing is None:
-            return float(self.conditional.mean())
-        total = float(self.log_density.sum()) + self.missing_weight * float(self.missing.sum())
-        return total / len(self.log_density)
+        return self.likelihoods.per_entry
 
     def log_likelihood(self) -> Score | None:
         """Return the log-likelihood per 1,000 pairs, both kinds in their true proportion."""

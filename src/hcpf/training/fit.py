@@ -14,7 +14,7 @@ from hcpf.elements import Element, get
 from hcpf.errors import SupportError
 from hcpf.model.alignment import union
 from hcpf.model.fitted import FittedModel
-from hcpf.training.auto import auto_tempering, auto_value_model
+from hcpf.training.auto import choose_settings
 from hcpf.training.checkpoint import make_folder, remembered_seed
 from hcpf.training.ensemble import fit_ensemble
 from hcpf.training.held_out import split_validation
@@ -35,22 +35,15 @@ def fit_model(
     matrix = _as_seen(data.matrix, plan.element)
     seen = None if validation is None else _as_seen(validation, plan.element)
     split = split_validation(matrix, seen, exclude, plan.validation_fraction, plan.train_on, rng)
-    interrupted = False
-    if plan.element == "auto" and plan.train_on == "full":
-        chosen, interrupted = auto_value_model(split, plan, rng)
-        plan = _cut_short(plan.with_value_model(chosen), interrupted)
+    if plan.tempering == "auto" and start is not None:
+        plan = replace(plan, tempering=start.tempering)
+    plan, interrupted = choose_settings(split, plan, rng)
     value_model, posteriors = resolve_value_model(plan, split), ()
     if start is not None:
         value_model, posteriors = _warm_start(start, value_model, plan, split.training.data)
     priors = resolve_priors(
         plan.priors, split.training, value_model, split.n_excluded, plan.n_components
     )
-    if plan.tempering == "auto" and start is not None:
-        plan = replace(plan, tempering=start.tempering)
-    elif plan.tempering == "auto":
-        tempering, stopped = auto_tempering(split, plan.with_value_model(value_model), rng)
-        plan = _cut_short(replace(plan, tempering=tempering), stopped)
-        interrupted |= stopped
     ensemble = fit_ensemble(split, value_model, priors, plan, rng, posteriors)
     return FittedModel(
         value_model=ensemble.value_model,
@@ -84,13 +77,6 @@ def _as_seen(matrix: Csr, element: str | Element) -> Csr:
     if values is matrix.data:
         return matrix
     return sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def _cut_short(plan: FitPlan, interrupted: bool) -> FitPlan:
-    """Return a plan of one pass, which makes a usable model after Ctrl-C."""
-    if not interrupted:
-        return plan
-    return replace(plan, n_fits=1, max_iter=1)
 
 
 def _warm_start(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hcpf._types import Csr
+from hcpf._types import Csr, FloatArray
 from hcpf.core.collective import LOCAL, Collective
 from hcpf.core.layout import Shard
 from hcpf.core.rates import pair_rates
@@ -14,6 +14,7 @@ from hcpf.core.theta import pair_element
 from hcpf.data.held_out import HeldOutPairs, hold_out, sample_missing
 from hcpf.data.sampling import pair_keys, without
 from hcpf.errors import InputError
+from hcpf.training.selection import PairLikelihoods
 from hcpf.training.state import FitState
 
 _MAX_SCORED = 50_000  # observed pairs scored in one evaluation
@@ -26,8 +27,27 @@ def validation_log_likelihood(
 
     ``held_out`` are the pairs of the worker's own users, by their position in the shard.
     """
+    observed, missing_rate = _score_pairs(state, shard, held_out, _MAX_SCORED)
+    sums = np.array([observed.sum(), len(observed), missing_rate.sum(), len(held_out)])
+    log_density, n_scored, total_rate, n_pairs = comm.sum(sums)
+    return float(log_density / n_scored - held_out.missing_weight * total_rate / n_pairs)
+
+
+def pair_likelihoods(
+    state: FitState, shard: Shard, held_out: HeldOutPairs, max_scored: int
+) -> PairLikelihoods:
+    """Return the log-likelihoods of single pairs, of at most ``max_scored`` observed ones."""
+    observed, missing_rate = _score_pairs(state, shard, held_out, max_scored)
+    missing_per_entry = held_out.missing_weight * held_out.n_missing / len(held_out)
+    return PairLikelihoods(observed, -missing_rate, missing_per_entry)
+
+
+def _score_pairs(
+    state: FitState, shard: Shard, held_out: HeldOutPairs, max_scored: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the log densities of observed pairs, and the rates of missing ones."""
     rows = shard.order.rows_of_users()
-    some = _evenly(len(held_out), _MAX_SCORED)
+    some = _evenly(len(held_out), max_scored)
     u, i = rows[held_out.users[some]], held_out.items[some]
     means = state.users.factors.mean, state.items.factors.mean
     element = state.element
@@ -35,10 +55,8 @@ def validation_log_likelihood(
         element = pair_element(element, [(state.users.theta, state.items.theta)], u, i)
     distribution = state.value_model.distribution(pair_rates(*means, u, i), element)
     observed = distribution.log_density(held_out.values[some])
-    missing = pair_rates(*means, rows[held_out.missing_users], held_out.missing_items)
-    sums = np.array([observed.sum(), len(some), missing.sum(), len(held_out)])
-    log_density, n_scored, missing_rate, n_pairs = comm.sum(sums)
-    return float(log_density / n_scored - held_out.missing_weight * missing_rate / n_pairs)
+    missing_rate = pair_rates(*means, rows[held_out.missing_users], held_out.missing_items)
+    return observed, missing_rate
 
 
 def _evenly(size: int, max_size: int) -> NDArray[np.int64]:

@@ -74,20 +74,13 @@ def train(
     state, plan, comm = fit.state, fit.plan, fit.comm
     seconds = state.history[-1].seconds if state.history else 0.0
     clock = time.perf_counter() - seconds
-    # With train_on="observed" the likelihood can grow without bound as the dispersion shrinks, so
-    # the dispersion stays as the paper's recipe sets it.
-    learns_dispersion = plan.learn_element and fit.shard.trains_on_missing
-    learns_dispersion &= state.element.dispersion_parameter is not None
     with (
-        _interruptible() as interrupted,
+        interruptible() as interrupted,
         progress_bar(progress if comm.rank == 0 else False, title, plan.max_iter) as advance,
     ):
         advance(state.iteration, "")
         while state.iteration < plan.max_iter and not state.converged:
-            _make_pass(fit)
-            _retabulate(fit)
-            if learns_dispersion and state.iteration in _DISPERSION_PASSES:
-                _update_dispersion(fit)
+            advance_fit(fit)
             stopping = any_worker(comm, interrupted())
             last = state.iteration >= plan.max_iter or stopping
             if last or state.iteration % plan.check_every == 0:
@@ -99,6 +92,19 @@ def train(
                 state.interrupted = True
                 logger.warning("Interrupted after pass %d; the model is usable.", state.iteration)
                 break
+
+
+def advance_fit(fit: Fit) -> None:
+    """Make one pass, after which tables and dispersion follow the factors."""
+    state = fit.state
+    _make_pass(fit)
+    _retabulate(fit)
+    # With train_on="observed" the likelihood can grow without bound as the dispersion shrinks, so
+    # the dispersion stays as the paper's recipe sets it.
+    learns_dispersion = fit.plan.learn_element and fit.shard.trains_on_missing
+    learns_dispersion &= state.element.dispersion_parameter is not None
+    if learns_dispersion and state.iteration in _DISPERSION_PASSES:
+        _update_dispersion(fit)
 
 
 def _make_pass(fit: Fit) -> None:
@@ -203,7 +209,7 @@ def _has_converged(history: list[Check], tol: float) -> bool:
 
 
 @contextmanager
-def _interruptible() -> Generator[Callable[[], bool], None, None]:
+def interruptible() -> Generator[Callable[[], bool], None, None]:
     """Turn the first Ctrl-C into a request to stop after the current pass; a second one raises."""
     requested = threading.Event()
     if threading.current_thread() is not threading.main_thread():
