@@ -20,6 +20,7 @@ from hcpf.data.canonical import Duplicates, IdArray, name_pair
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.elements import Element, get
+from hcpf.elements.registry import CHOSEN_BY_DATA
 from hcpf.errors import ModelError, NotFittedError, SupportError
 from hcpf.model.alignment import as_interactions, over_both
 from hcpf.model.fitted import FittedModel
@@ -66,7 +67,8 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
     element : str or Element, default "auto"
         The distribution of one element: an Element (parameters not given are estimated), a name,
         the paper's acronym, or "auto", which compares elements, ``vary_by`` and ``hurdle`` on
-        held-out pairs. "presence" uses only which pairs are observed, not their values.
+        held-out pairs. "quick" takes the most likely element of the values alone, without short
+        fits. "presence" uses only which pairs are observed, not their values.
     vary_by : {"user", "item", "both"}, optional
         Estimate a mean per user, per item or both (partial pooling); None is a shared mean.
         Requires ``element``.
@@ -85,9 +87,9 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         The priors of the factors and activities.
     tempering : float or "auto"
         Power of the likelihood; 1 is the ordinary posterior, larger values give a cold posterior.
-        "auto" is entries / max(users, items) / 8, between 1 and 4 (8 for several fits), or more
-        where the held-out likelihood of short fits is higher; 1 for "observed", for Algorithm 1,
-        for the paper's priors and where most pairs are observed.
+        "auto" is entries / max(users, items) / 8, between 1 and 4 (8 for several fits), or another
+        value where the held-out likelihood of short fits is higher; 1 for "observed", for Algorithm
+        1, for the paper's priors and where most pairs are observed. "formula" makes no short fits.
     solver : str, CAVI, SVI or Algorithm1, default "auto"
         "auto" (minibatches, then coordinate ascent with momentum), "cavi", "svi" or "algorithm1",
         or an object with their constants, such as ``SVI(batches=100)``.
@@ -224,7 +226,7 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
     def _check_support(self, data: Interactions) -> None:
         """Raise an error that names the first pair whose value the given element cannot have."""
         element = self.element
-        if not isinstance(element, str | Element) or element == "auto":
+        if not isinstance(element, str | Element) or element in CHOSEN_BY_DATA:
             return
         kind = get(element) if isinstance(element, str) else type(element)
         inside = kind.support.contains(data.values.astype(np.float64, copy=False))

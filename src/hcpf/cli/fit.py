@@ -41,6 +41,7 @@ def fit(
     element: options.ElementName = "auto",
     vary_by: options.VaryBy = None,
     hurdle: options.Hurdle = False,
+    quick: options.Quick = False,
     components: options.Components = Settings.n_components,
     fits: options.Fits = Settings.n_fits,
     train_on: options.TrainOn = Settings.train_on,
@@ -54,9 +55,12 @@ def fit(
 ) -> None:
     """Fit a model to data and save it.
 
-    Ctrl-C ends the fit after the current pass and saves the model as it is then.
+    Ctrl-C ends the fit after the current pass and saves the model as it is then. While the element
+    is still being chosen, the best one so far is fitted for a few passes.
     """
     prepare_model(output, overwrite=overwrite)
+    if quick:
+        element = "quick" if element == "auto" else element
     value_model = value_model_settings(element, vary_by, hurdle, train_on)
     entries = Source(data, user, item, value, duplicates, header, delimiter).read()
     from hcpf.estimator import HCPF
@@ -66,7 +70,8 @@ def fit(
     estimator = HCPF(
         components,
         **value_model,
-        n_fits=fits,
+        n_fits=1 if quick else fits,
+        tempering="formula" if quick else "auto",
         max_iter=max_iter,
         tol=tol,
         random_state=seed,

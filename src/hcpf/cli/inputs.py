@@ -127,13 +127,13 @@ def value_model_settings(
     """Return the arguments of HCPF for the options of a value model, checked before any reading."""
     from hcpf.core.value_model import ValueModel
     from hcpf.elements import get
-    from hcpf.elements.registry import parse_element
+    from hcpf.elements.registry import CHOSEN_BY_DATA, parse_element
 
     chosen = parse_element(element)
     settings: dict[str, Any] = {"vary_by": vary_by, "hurdle": hurdle, "train_on": train_on}
-    if chosen != "auto":
+    if chosen not in CHOSEN_BY_DATA:
         ValueModel(get(chosen)() if isinstance(chosen, str) else chosen, **settings)
-    elif vary_by or hurdle:
+    elif chosen == "auto" and (vary_by or hurdle):
         option = f"--vary-by {vary_by}" if vary_by else "--hurdle"
         raise InputError(f"{option} requires an --element other than auto, which compares all.")
     return {"element": chosen, **settings}

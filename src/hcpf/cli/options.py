@@ -59,9 +59,9 @@ ElementName = Annotated[
     _model(
         "--element",
         "-e",
-        help="Distribution of one element: auto, gamma, inverse_gaussian, normal, poisson, "
-        "binomial, ..., or presence, which ignores the values. Initial parameters may follow, for "
-        "example gamma:2,0.05.",
+        help="Distribution of one element: auto, quick (by the values alone), gamma, "
+        "inverse_gaussian, normal, poisson, binomial, ..., or presence, which ignores the values. "
+        "Initial parameters may follow, for example gamma:2,0.05.",
     ),
 ]
 Hurdle = Annotated[
@@ -79,6 +79,14 @@ VaryBy = Annotated[
         show_default=False,
         help="Estimate a mean per user, per item or both (partial pooling). Requires --element; "
         "auto compares all four. Default: a shared mean.",
+    ),
+]
+Quick = Annotated[
+    bool,
+    _model(
+        "--quick",
+        help="A first look: one fit with the most likely element of the values alone, unless "
+        "--element is given, and no short fits.",
     ),
 ]
 Components = Annotated[

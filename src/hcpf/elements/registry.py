@@ -34,21 +34,25 @@ def get(name: str) -> type[Element]:
     raise InputError(f"Unknown element {name!r}. Known elements: {known}.")
 
 
+CHOSEN_BY_DATA = ("auto", "quick")
+"""What ``element`` may be instead of an element: by short fits, or by the values alone."""
+
+
 def parse_element(text: str) -> str | Element:
     """Return the name of an element, or an element if ``text`` has parameters.
 
     Parameters
     ----------
     text : str
-        "auto", a name or acronym, or a name and parameters by position or by name. Parameters that
-        are not given are estimated from the data.
+        "auto", "quick", a name or acronym, or a name and parameters by position or by name.
+        Parameters that are not given are estimated from the data.
 
     Examples
     --------
     >>> parse_element("GA"), parse_element("gamma:2,0.05"), parse_element("gamma:shape=2")
     ('gamma', Gamma(shape=2, rate=0.05), Gamma(shape=2, rate=?))
     """
-    if text == "auto":
+    if text in CHOSEN_BY_DATA:
         return text
     name, colon, rest = text.partition(":")
     kind = get(name)

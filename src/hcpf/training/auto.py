@@ -68,11 +68,10 @@ def choose_settings(
     until then; if there is nothing to keep, a KeyboardInterrupt is raised.
     """
     needs_element = plan.element == "auto" and plan.train_on == "full"
-    needs_tempering = plan.tempering == "auto"
-    if needs_tempering:
-        formula = formula_tempering(plan, split)
-        needs_tempering = formula != 1.0 and plan.max_iter > _TEMPERING_PASSES
-        plan = plan if needs_tempering else replace(plan, tempering=formula)
+    needs_tempering = plan.tempering == "auto" and plan.max_iter > _TEMPERING_PASSES
+    needs_tempering &= formula_tempering(plan, split) != 1.0
+    if not needs_tempering:
+        plan = _with_formula(split, plan)
     if not (needs_element or needs_tempering):
         return plan, False
     try:
@@ -100,8 +99,8 @@ def _by_values_alone(split: TrainingSplit, plan: FitPlan) -> FitPlan:
 
 
 def _with_formula(split: TrainingSplit, plan: FitPlan) -> FitPlan:
-    """Return the plan with the formula in place of tempering="auto"."""
-    if plan.tempering != "auto":
+    """Return the plan with the formula's tempering, unless it has a number."""
+    if not isinstance(plan.tempering, str):
         return plan
     return replace(plan, tempering=formula_tempering(plan, split))
 

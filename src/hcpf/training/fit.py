@@ -11,6 +11,7 @@ from hcpf.core.posterior import Posterior
 from hcpf.core.value_model import ValueModel
 from hcpf.data.interactions import Interactions
 from hcpf.elements import Element, get
+from hcpf.elements.registry import CHOSEN_BY_DATA
 from hcpf.errors import SupportError
 from hcpf.model.alignment import union
 from hcpf.model.fitted import FittedModel
@@ -18,6 +19,7 @@ from hcpf.training.auto import choose_settings
 from hcpf.training.checkpoint import make_folder, remembered_seed
 from hcpf.training.ensemble import fit_ensemble
 from hcpf.training.held_out import split_validation
+from hcpf.training.memory import require_memory
 from hcpf.training.resolve import resolve_priors, resolve_value_model
 from hcpf.training.settings import FitPlan
 
@@ -32,6 +34,7 @@ def fit_model(
 ) -> FittedModel:
     """Fit a model to interactions; ``start`` is one to warm-start from."""
     rng = _generator(plan)
+    require_memory(data.matrix, plan)
     matrix = _as_seen(data.matrix, plan.element)
     seen = None if validation is None else _as_seen(validation, plan.element)
     split = split_validation(matrix, seen, exclude, plan.validation_fraction, plan.train_on, rng)
@@ -70,7 +73,7 @@ def _generator(plan: FitPlan) -> np.random.Generator:
 
 def _as_seen(matrix: Csr, element: str | Element) -> Csr:
     """Return the matrix with its values as the element sees them."""
-    if element == "auto" or not isinstance(element, str | Element):
+    if element in CHOSEN_BY_DATA or not isinstance(element, str | Element):
         return matrix
     kind = get(element) if isinstance(element, str) else element
     values = kind.seen(matrix.data)

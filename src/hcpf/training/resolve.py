@@ -23,6 +23,7 @@ from hcpf.elements import (
     ZeroTruncatedPoisson,
     get,
 )
+from hcpf.elements.registry import CHOSEN_BY_DATA
 from hcpf.errors import EstimationError, InputError, ParameterError
 from hcpf.training.held_out import TrainingSplit
 from hcpf.training.settings import FitPlan
@@ -90,9 +91,10 @@ def choose_value_model(
     """
     if not isinstance(element, (str, Element)):
         raise ParameterError(
-            f"element must be 'auto', a name, or an Element such as Gamma(); got {element!r}."
+            "element must be 'auto', 'quick', a name, or an Element such as Gamma(); got "
+            f"{element!r}."
         )
-    if element == "auto":
+    if element in CHOSEN_BY_DATA:
         element = most_likely_element(values)
         given: dict[str, Any] = {}
     else:

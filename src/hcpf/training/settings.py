@@ -204,7 +204,7 @@ class Settings:
     n_fits: int = 4
     combine: Literal["average", "best"] = "average"
     priors: Literal["auto", "paper"] | Priors = "auto"
-    tempering: float | Literal["auto"] = "auto"
+    tempering: float | Literal["auto", "formula"] = "auto"
     solver: Literal["auto", "cavi", "svi", "algorithm1"] | Solver = "auto"
     start: Literal["auto", "noise", "clusters"] = "auto"
     max_iter: int = 300
@@ -230,9 +230,9 @@ class FitPlan(Settings):
         self.n_fits = whole("n_fits", self.n_fits)
         one_of("combine", self.combine, COMBINATIONS)
         if isinstance(self.tempering, str):
-            one_of("tempering", self.tempering, ("auto",))
+            one_of("tempering", self.tempering, ("auto", "formula"))
         else:
-            limits = 1e-3, 1e3, "'auto' or a number from 0.001 to 1000"
+            limits = 1e-3, 1e3, "'auto', 'formula' or a number from 0.001 to 1000"
             self.tempering = number("tempering", self.tempering, *limits)
         self.solver = solver_of(self.solver)  # pyright: ignore[reportIncompatibleVariableOverride]
         one_of("start", self.start, STARTS)

@@ -84,7 +84,7 @@ class ShortFit:
             plan.priors, split.training, value_model, split.n_excluded, plan.n_components
         )
         tempering = plan.tempering
-        if tempering == "auto":
+        if isinstance(tempering, str):
             tempering = formula_tempering(plan, split)
         order = UserOrder.of(sample.data.numbers, sample.data.n_users, None)
         source = ShardSource(sample.data, order, LOCAL, solver.max_count, float(tempering))
