@@ -22,6 +22,8 @@ STYLES: dict[str, tuple[str, str, float]] = {
     "scikit-learn NMF": ("observed", ":", 1.4),
 }
 
+LOWEST = 1.6  # times the best likelihood: lower ones are not drawn
+
 
 def draw(results: Sequence[Mapping[str, Any]], scores: Mapping[str, str], path: Path) -> None:
     """Draw a grid of one row per score and one column per data set."""
@@ -32,7 +34,9 @@ def draw(results: Sequence[Mapping[str, Any]], scores: Mapping[str, str], path: 
     settings |= {"axes.titlecolor": LIGHT["ink"], "svg.hashsalt": "hcpf"}
     with mpl.rc_context(settings):
         size = 3.1 * len(names), 2.3 * len(scores)
-        figure, panels = plt.subplots(len(scores), len(names), figsize=size, squeeze=False)
+        figure, panels = plt.subplots(
+            len(scores), len(names), figsize=size, squeeze=False, sharex="col"
+        )
         for row, (key, label) in zip(panels, scores.items(), strict=True):
             for axes, name in zip(row, names, strict=True):
                 draw_panel(axes, [r for r in results if r["set"] == name], key)
@@ -41,13 +45,21 @@ def draw(results: Sequence[Mapping[str, Any]], scores: Mapping[str, str], path: 
             axes.set_title(name, fontweight="bold", fontsize=10)
         for axes in panels[-1]:
             axes.set_xlabel("seconds from the call")
-        handles, labels = panels[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="upper center", ncols=4, frameon=False)
+        keys = [handles(axes) for axes in panels.flat]
+        legend = {name: line for key in keys for name, line in key.items()}
+        legend = {name: legend[name] for name in STYLES if name in legend}
+        figure.legend(legend.values(), legend, loc="upper center", ncols=4, frameon=False)
         figure.tight_layout(rect=(0, 0, 1, 0.92))
         figure.patch.set_facecolor(LIGHT["paper"])
         figure.savefig(path, metadata={"Date": None})
         plt.close(figure)
     path.write_text(with_dark_colors(path.read_text()))
+
+
+def handles(axes: Any) -> dict[str, Any]:
+    """The lines of a panel by the names of their programs."""
+    lines, names = axes.get_legend_handles_labels()
+    return dict(zip(names, lines, strict=True))
 
 
 def draw_panel(axes: Any, results: Sequence[Mapping[str, Any]], key: str) -> None:
@@ -60,6 +72,10 @@ def draw_panel(axes: Any, results: Sequence[Mapping[str, Any]], key: str) -> Non
         )  # fmt: skip
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    axes.xaxis.set_minor_formatter(lambda x, _: "")
+    best = max((p[key] for r in results for p in r["points"] if p[key] is not None), default=0)
+    if best < 0:  # likelihoods far below the best would flatten the rest
+        axes.set_ylim(max(axes.get_ylim()[0], LOWEST * best), best * 0.97)
     axes.set_facecolor(LIGHT["paper"])
     axes.grid(color=LIGHT["grid"], linewidth=0.8)
     axes.set_axisbelow(True)
