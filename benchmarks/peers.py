@@ -109,10 +109,16 @@ class Ours:
 
 
 def hcpf_fits(problem: Problem, iterations: int, n_fits: int) -> Fitted:
-    model = HCPF(
-        problem.components, n_fits=n_fits, max_iter=iterations, random_state=problem.seed,
-        **problem.value_model,
-    )  # fmt: skip
+    return fit_hcpf(problem, iterations, n_fits=n_fits, **problem.value_model)
+
+
+def hcpf_quick(problem: Problem, iterations: int) -> Fitted:
+    """The first look of ``hcpf fit --quick``, which needs no knowledge of the data."""
+    return fit_hcpf(problem, iterations, n_fits=1, element="quick", tempering="formula")
+
+
+def fit_hcpf(problem: Problem, iterations: int, **settings: Any) -> Fitted:
+    model = HCPF(problem.components, max_iter=iterations, random_state=problem.seed, **settings)
     run: dict[str, Any] = {"n_threads": problem.threads, "progress": False}
     return Ours(model.fit(problem.train, exclude=problem.held_out, **run))
 
@@ -179,6 +185,7 @@ class Program:
 
 PROGRAMS: dict[str, Program] = {
     "hcpf, one fit": Program(lambda p, n: hcpf_fits(p, n, 1), (1, 2, 3, 5, 10, 20, 300)),
+    "hcpf, quick": Program(hcpf_quick, (1, 2, 3, 5, 10, 20, 300)),
     "hcpf, four fits": Program(lambda p, n: hcpf_fits(p, n, 4), (1, 2, 3, 5, 10, 20, 300)),
     "implicit ALS": Program(als, (1, 2, 4, 8, 15)),
     "hpfrec": Program(hpfrec, (3, 10, 30, 100)),

@@ -14,6 +14,7 @@ from hcpf.report.drawing import DARK, LIGHT
 # Color, line and width of each program.
 STYLES: dict[str, tuple[str, str, float]] = {
     "hcpf, one fit": ("model", "-", 2.2),
+    "hcpf, quick": ("model", ":", 1.6),
     "hcpf, four fits": ("model", "--", 2.2),
     "implicit ALS": ("first", "-", 1.4),
     "hpfrec": ("second", "-", 1.4),

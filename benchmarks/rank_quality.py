@@ -61,9 +61,9 @@ def contest(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
     parts = split(data, random_state=args.seed)
     rows: list[dict[str, Any]] = []
 
-    def add(label: str, model: Any, began: float) -> None:
+    def add(label: str, model: Any, began: float, by: str | None = None) -> None:
         seconds = time.perf_counter() - began
-        found = ranking(model, parts, k=args.k)
+        found = ranking(model, parts, k=args.k, by=by)
         row = {"data": name, "model": label, "seconds": seconds}
         row |= {key: found[key].value for key in ("ndcg", "recall", "map")}
         rows.append(row)
@@ -79,6 +79,8 @@ def contest(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
             parts.train, validation=parts.validation_matrix, exclude=parts.held_out, progress=False
         )
         add(f"hcpf, {n_fits} fits ({model.element_.acronym})", model, began)
+        if n_fits > 1:
+            add(f"hcpf, {n_fits} fits, by their average", model, began, by="probability")
     for alpha, regularization, on_values in itertools.product(ALPHAS, REGULARISATIONS, ON_VALUES):
         if args.no_peers or (on_values and np.ptp(data.values) == 0):
             continue
