@@ -139,9 +139,14 @@ def test_wrong_options(fails, sales, tmp_path, options, message):
     ("name", "content", "message"),
     [
         ("missing.csv", None, "there is no such file"),
-        ("a.xlsx", "x", "unknown file extension"),
+        ("a.pdf", "x", "unknown file extension"),
+        ("a.xlsx", "x", "cannot be read"),
         ("empty.csv", "", "the file is empty"),
-        ("text.csv", "user,item,rating\nann,tea,high\n", "the value 'high' is not a number"),
+        (
+            "text.csv",
+            "user,item,rating\nann,tea,high\n",
+            "values that are not numbers: 'high' in row 2",
+        ),
         ("bad.parquet", "no parquet", "cannot be read"),
         ("bad.arrow", "no arrow", "cannot be read"),
         ("one.csv", "user\nann\n", "pass --item COLUMN"),

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyarrow import ipc, parquet
 
 NAMES = ("who", "what", "paid")
-COLUMNS = {"user": "who", "item": "what", "value": "paid"}
+COLUMNS = {"user": "who", "item": "what", "value": "paid", "returns": "keep"}
 PACKINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 
 

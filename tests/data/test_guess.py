@@ -2,7 +2,7 @@
 
 import pytest
 
-from hcpf.data.detect import FileColumn, detect_layout
+from hcpf.data.files import FileColumn, open_file
 from hcpf.data.guess import guess_columns
 from hcpf.errors import InputError
 
@@ -85,8 +85,8 @@ def test_too_few_ids_ask_for_the_column():
 def test_headers_are_noticed(tmp_path, text, header, names):
     path = tmp_path / "a.csv"
     path.write_text(text)
-    layout = detect_layout(path)
-    assert (layout.header, [column.name for column in layout.columns]) == (header, names)
+    file = open_file(path)
+    assert (file.has_header, file.names) == (header, names)
 
 
 @pytest.mark.parametrize(
@@ -97,5 +97,4 @@ def test_numbers_with_a_few_that_are_none_are_a_value(tmp_path, values, value):
     path = tmp_path / "sales.csv"
     rows = [f"c{j},p{j},{value}" for j, value in enumerate(values)]
     path.write_text("\n".join(["who,what,note" if value is None else "who,what,paid", *rows]))
-    layout = detect_layout(path)
-    assert guess_columns(layout.columns).value == value
+    assert guess_columns(open_file(path).columns).value == value

@@ -34,7 +34,7 @@ def test_parquet_and_mappings(tmp_path):
     assert read_names(None, ITEMS) == {}
 
 
-@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "id\n7\n", "id,name\n7,\xff"])
+@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "id\n7\n", "id,name\n7,\x00\xff"])
 def test_files_without_names_of_the_items(text, tmp_path):
     path = tmp_path / "names.csv"
     path.write_bytes(text.encode("latin-1"))
@@ -48,3 +48,39 @@ def test_files_without_names_of_the_items(text, tmp_path):
 def test_refuses(source):
     with pytest.raises(InputError):
         read_names(source, ITEMS)
+
+
+SALES = "Invoice,Code,Description,Paid\n1,7,tea,2\n2,7,tea,3\n3,7,?,1\n4,8,milk,1\n5,8,,1\n"
+
+
+def test_names_from_the_data_themselves(tmp_path):
+    path = tmp_path / "sales.csv"
+    path.write_text(SALES)
+    said = []
+    assert read_names(path, ITEMS, said.append) == {"7": "tea", "8": "milk"}
+    assert said == ["sales.csv: names of items from Description, by Code."]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("Invoice,Code,Remark,Paid", "cannot tell which column has the names"),
+        ("Invoice,Paid,Description,Code", "names of items from Description, by Paid"),
+    ],
+)
+def test_columns_of_names(tmp_path, header, message):
+    path = tmp_path / "sales.csv"
+    path.write_text(SALES.replace(SALES.split("\n")[0], header))
+    said = []
+    try:
+        read_names(path, ITEMS, said.append)
+    except InputError as error:
+        said.append(str(error))
+    assert message in said[0]
+
+
+def test_no_column_has_the_items(tmp_path):
+    path = tmp_path / "sales.csv"
+    path.write_text("Code,Name,Paid\nx,tea,5\n")
+    with pytest.raises(InputError, match="no column has the ids of the model's items, for example"):
+        read_names(path, ITEMS)

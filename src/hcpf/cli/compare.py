@@ -12,7 +12,7 @@ import typer
 from hcpf.cli import options
 from hcpf.cli.errors import INCOMPLETE, INTERRUPTED
 from hcpf.cli.fit import fit
-from hcpf.cli.inputs import Source
+from hcpf.cli.inputs import Source, with_source
 from hcpf.cli.output import Field, duration, note, number, show_json, show_rows
 from hcpf.errors import InputError
 from hcpf.training.settings import Settings
@@ -45,15 +45,10 @@ _MAX_SHOWN = 10  # models at a terminal
 _CLOSE = 0.02  # relative difference of two rankings that counts as equal
 
 
+@with_source
 def compare(
     context: typer.Context,
-    data: options.DataFiles,
-    user: options.User = None,
-    item: options.Item = None,
-    value: options.Value = None,
-    duplicates: options.OnDuplicates = "error",
-    header: options.Header = None,
-    delimiter: options.Delimiter = None,
+    source: Source,
     only: Annotated[
         list[str] | None,
         typer.Option("--only", help="An element to compare; may be repeated. Default: all."),
@@ -95,7 +90,7 @@ def compare(
     from hcpf.evaluate import split
     from hcpf.evaluate.candidates import candidate_models
 
-    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
+    entries = source.read()
     values = entries.values.astype(np.float64)
     integers = bool(np.all(values == np.floor(values)))
     settings: dict[str, Any] = {
@@ -215,7 +210,8 @@ def _fit_command(winner: "CandidateModel", context: typer.Context) -> str | None
             if isinstance(value, bool):
                 words.append((parameter.opts if value else parameter.secondary_opts)[0])
             else:
-                words += [parameter.opts[0], str(value)]
+                values = value if isinstance(value, list | tuple) else [value]
+                words += [word for one in values for word in (parameter.opts[0], str(one))]
     return shlex.join([*words, *_winner_options(winner), "-o", "model"])
 
 

@@ -1,6 +1,7 @@
 """Exit codes, and errors in one line that names options instead of arguments."""
 
 import re
+import shlex
 from typing import Any
 
 import typer
@@ -16,9 +17,10 @@ _OPTIONS = {
     **{
         name: f"--{name.replace('_', '-')}"
         for name in (
-            "checkpoint", "delimiter", "density", "duplicates", "element", "header", "hurdle",
-            "item", "like", "max_iter", "names", "overwrite", "value", "scale", "test", "tol",
-            "train_on", "user", "vary_by",
+            "checkpoint", "decimal", "delimiter", "density", "drop_blank_ids", "duplicates",
+            "element", "encoding", "exclude_items", "header", "hurdle", "item", "like", "max_iter",
+            "names", "overwrite", "returns", "scale", "sheet", "sql", "test", "tol", "train_on",
+            "user", "value", "vary_by",
         )
     },
     "n_components": "--components",
@@ -65,16 +67,19 @@ def name_options(text: str) -> str:
     '--vary-by item does not work with Degenerate. Remove --vary-by.'
     >>> name_options("Pass overwrite=True, or duplicates='sum', 'mean' or 'last'.")
     'Pass --overwrite, or --duplicates sum, mean or last.'
+    >>> name_options("Pass decimal='.' or ',', or sql='SELECT 1'.")
+    "Pass --decimal . or ,, or --sql 'SELECT 1'."
     """
 
     def option(match: re.Match[str]) -> str:
         name, quoted, double_quoted, is_true, plain, bare = match.groups()
         if bare or is_true:
             return _OPTIONS[bare or name]
-        return f"{_OPTIONS[name]} {quoted or double_quoted or plain}"
+        value = quoted or double_quoted or plain
+        return f"{_OPTIONS[name]} {shlex.quote(value) if ' ' in value else value}"
 
     # The choices after the first of an argument lose their quotes, too.
-    text = re.sub(r"(=(['\"])\w+\2)((?:,? (?:or )?\2\w+\2)+)", _unquote_choices, text)
+    text = re.sub(r"(=(['\"])[\w.,]+\2)((?:,? (?:or )?\2[\w.,]+\2)+)", _unquote_choices, text)
     return _ARGUMENT.sub(option, text)
 
 

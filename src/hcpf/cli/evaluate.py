@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.inputs import Source, value_model_settings
+from hcpf.cli.inputs import Source, value_model_settings, with_source
 from hcpf.cli.output import (
     duration,
     element_text,
@@ -30,14 +30,9 @@ _SCORES = {
 }
 
 
+@with_source
 def evaluate(
-    data: options.DataFiles,
-    user: options.User = None,
-    item: options.Item = None,
-    value: options.Value = None,
-    duplicates: options.OnDuplicates = "error",
-    header: options.Header = None,
-    delimiter: options.Delimiter = None,
+    source: Source,
     element: options.ElementName = "auto",
     vary_by: options.VaryBy = None,
     hurdle: options.Hurdle = False,
@@ -67,7 +62,7 @@ def evaluate(
     if output is not None:
         prepare_file(output, overwrite=overwrite)
     value_model = value_model_settings(element, vary_by, hurdle, train_on)
-    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
+    entries = source.read()
     from hcpf.estimator import HCPF
     from hcpf.evaluate import evaluate_model, split
     from hcpf.model.inspect import describe_value_model

@@ -10,7 +10,7 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.errors import INTERRUPTED
-from hcpf.cli.inputs import Source, prepare_model, value_model_settings
+from hcpf.cli.inputs import Source, prepare_model, value_model_settings, with_source
 from hcpf.cli.output import (
     duration,
     element_text,
@@ -26,18 +26,13 @@ if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
 
 
+@with_source
 def fit(
-    data: options.DataFiles,
+    source: Source,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", help="Folder to write the model to.", show_default=False),
     ],
-    user: options.User = None,
-    item: options.Item = None,
-    value: options.Value = None,
-    duplicates: options.OnDuplicates = "error",
-    header: options.Header = None,
-    delimiter: options.Delimiter = None,
     element: options.ElementName = "auto",
     vary_by: options.VaryBy = None,
     hurdle: options.Hurdle = False,
@@ -62,7 +57,7 @@ def fit(
     if quick:
         element = "quick" if element == "auto" else element
     value_model = value_model_settings(element, vary_by, hurdle, train_on)
-    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
+    entries = source.read()
     from hcpf.estimator import HCPF
     from hcpf.model.inspect import describe_fit
 

@@ -11,7 +11,7 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.errors import name_options
-from hcpf.cli.inputs import MANIFEST, Source, load_model, parse_ids, read_names
+from hcpf.cli.inputs import MANIFEST, Source, load_model, parse_ids, read_names, with_source
 from hcpf.cli.output import (
     Field,
     bars,
@@ -29,21 +29,16 @@ from hcpf.cli.output import (
 from hcpf.errors import InputError
 
 
+@with_source
 def info(
-    data: Annotated[
-        list[str],
+    source: Annotated[
+        Source,
         typer.Argument(
             metavar="MODEL|DATA",
             help="A folder written by [b]hcpf fit[/b], or data as it takes them.",
             show_default=False,
         ),
     ],
-    user: options.User = None,
-    item: options.Item = None,
-    value: options.Value = None,
-    duplicates: options.OnDuplicates = "error",
-    header: options.Header = None,
-    delimiter: options.Delimiter = None,
     names: options.Names = None,
     as_json: options.Json = False,
 ) -> None:
@@ -52,19 +47,19 @@ def info(
     Repeated pairs are counted here and their values added. With a model, --user ID or --item ID
     describes that user or item: entries, typical value, and what is likely next.
     """
-    folder = Path(data[0])
+    folder = Path(source.data[0])
     if folder.is_dir():
-        if len(data) > 1:
+        if len(source.data) > 1:
             raise InputError("Pass one model, or files.")
         if not (folder / MANIFEST).exists():
             raise InputError(f"{folder} is not a model. For files, write '{folder}/*.csv'.")
-        if user is not None or item is not None:
-            _tell_row(folder, user, item, names, as_json)
+        if source.user is not None or source.item is not None:
+            _tell_row(folder, source.user, source.item, names, as_json)
             return
         about = _describe_model(folder, names)
         show_json(about) if as_json else _show_model(about)
         return
-    about = _describe_data(Source(data, user, item, value, duplicates, header, delimiter))
+    about = _describe_data(source)
     show_json(about) if as_json else _show_data(about)
 
 
@@ -74,8 +69,8 @@ def _describe_data(source: Source) -> dict[str, Any]:
     from hcpf.data.summary import summarize
     from hcpf.training.resolve import most_likely_element
 
-    data, n_repeated = source.read_counting_repeats()
-    about = {"kind": "data", **summarize(data, n_repeated).as_dict()}
+    data, remarks, n_repeated, _ = source.read_with_remarks(merge_all=True)
+    about = {"kind": "data", "reading": remarks, **summarize(data, n_repeated).as_dict()}
     values = data.values.astype(np.float64)
     about["most_likely"] = most_likely_element(values).name if np.ptp(values) else "degenerate"
     about["warnings"] = [name_options(text) for text in about["warnings"]]
@@ -83,6 +78,9 @@ def _describe_data(source: Source) -> dict[str, Any]:
 
 
 def _show_data(about: dict[str, Any]) -> None:
+    if about["reading"]:
+        _show_list("Reading", about["reading"])
+        typer.echo("")
     values, per_user, per_item = (
         about[name] for name in ("values", "entries_per_user", "entries_per_item")
     )
@@ -104,9 +102,14 @@ def _show_data(about: dict[str, Any]) -> None:
     elements = {"applicable": ", ".join(about["elements"]), "most likely": about["most_likely"]}
     show_facts(elements, "\nElements")
     if about["warnings"]:
-        typer.secho("\nWarnings", bold=True)
-        for text in about["warnings"]:
-            typer.echo(wrapped(f"  - {text}", at_terminal=sys.stdout.isatty(), indent="    "))
+        typer.echo("")
+        _show_list("Warnings", about["warnings"])
+
+
+def _show_list(title: str, texts: list[str]) -> None:
+    typer.secho(title, bold=True)
+    for text in texts:
+        typer.echo(wrapped(f"  - {text}", at_terminal=sys.stdout.isatty(), indent="    "))
 
 
 def _describe_model(folder: Path, names: str | None) -> dict[str, Any]:

@@ -1,19 +1,24 @@
 """From words on the command line to data, models, settings and ids."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
 
-from hcpf.cli.options import Duplicates
-from hcpf.cli.output import note
+from hcpf.cli import options
+from hcpf.cli.errors import name_options
+from hcpf.cli.output import note, prepare_folder
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:
-    from hcpf.data.canonical import IdArray
+    from hcpf.data.canonical import Duplicates, IdArray
+    from hcpf.data.files import TableFile
     from hcpf.data.guess import ColumnRoles
     from hcpf.data.ids import IdIndex
     from hcpf.data.interactions import Interactions
+    from hcpf.data.read_options import ReadOptions
     from hcpf.model.fitted import FittedModel
 
 
@@ -22,74 +27,94 @@ RETAIL = "retail"
 _RETAIL_VALUES = ("spend", "quantity", "invoices")
 
 
-@dataclass(frozen=True)
-class Source:
-    """Files and the columns to read from them."""
+class ReadResult(NamedTuple):
+    """Data, and what reading them decided."""
 
-    data: Sequence[str]
-    user: str | None = None
-    item: str | None = None
-    value: str | None = None
-    duplicates: Duplicates = "error"
-    header: bool | None = None
-    delimiter: str | None = None
+    data: "Interactions"
+    remarks: list[str]
+    n_repeated: int
+    """Rows that repeat a pair although that is an error."""
+    duplicates: "Duplicates"
+    """How the rows of a repeated pair are merged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Data to read: the arguments and options of every command that reads data.
+
+    `with_source` turns the fields into parameters of a command. All but the first four are those of
+    `hcpf.data.read_options.ReadOptions`.
+    """
+
+    data: options.DataFiles
+    user: options.User = None
+    item: options.Item = None
+    value: options.Value = None
+    duplicates: options.OnDuplicates = "auto"
+    returns: options.OnReturns = "auto"
+    drop_blank_ids: options.DropBlankIds = False
+    exclude_items: options.ExcludeItems = field(default_factory=list)
+    decimal: options.Decimal = None
+    encoding: options.Encoding = None
+    delimiter: options.Delimiter = None
+    header: options.Header = None
+    sheet: options.Sheet = None
+    sql: options.Sql = None
 
     def read(self) -> "Interactions":
-        """Read the data and report on stderr which columns were read."""
+        """Read the data and report on stderr what was guessed and done."""
+        return self.read_with_duplicates()[0]
+
+    def read_with_duplicates(self) -> "tuple[Interactions, Duplicates]":
+        """Read the data; return how repeated pairs are merged, too."""
+        result = self.read_with_remarks()
+        for remark in result.remarks:
+            note(remark)
+        return result.data, result.duplicates
+
+    def read_with_remarks(self, *, merge_all: bool = False) -> "ReadResult":
+        """Read the data; return what was done, too, instead of reporting it.
+
+        With ``merge_all``, repeated pairs are summed where they would be an error.
+        """
         from hcpf.data.interactions import Interactions
+        from hcpf.data.readers import open_files, read_entries
 
         if self._is_retail():
-            return self._retail()
-        roles, header = self.columns()
-        return Interactions.read(
-            list(self.data),
-            user=roles.user,
-            item=roles.item,
-            value=roles.value,
-            duplicates=self.duplicates,
-            delimiter=self.delimiter,
-            header=header,
-        )
+            return ReadResult(self._retail(), [], 0, "error")
+        options = self._read_options()
+        files = open_files(list(self.data), options)
+        roles = self.columns_of(files[0])
+        entries = read_entries(
+            files, user=roles.user, item=roles.item, value=roles.value, options=options,
+            merge_all=merge_all,
+        )  # fmt: skip
+        data = Interactions(entries.matrix, entries.users, entries.items)
+        remarks = [name_options(remark) for remark in entries.remarks]
+        return ReadResult(data, remarks, entries.n_repeated, entries.duplicates)
 
-    def read_counting_repeats(self) -> "tuple[Interactions, int]":
-        """Read the data with repeated pairs merged; return how many rows were merged, too."""
-        from hcpf.data.interactions import Interactions
-        from hcpf.data.readers import read_triples
-
-        if self._is_retail():
-            return self._retail(), 0
-        roles, header = self.columns()
-        triples = read_triples(
-            list(self.data),
-            user=roles.user,
-            item=roles.item,
-            value=roles.value,
-            delimiter=self.delimiter,
-            header=header,
-        )
-        merge = "sum" if self.duplicates == "error" else self.duplicates
-        data = Interactions(triples.to_matrix(merge), triples.users, triples.items)
-        return data, len(triples.values) - data.n_observed
-
-    def columns(self) -> "tuple[ColumnRoles, bool]":
-        """Return the columns, and whether text files have a header; report what was guessed."""
-        from hcpf.data.detect import detect_layout
+    def columns_of(self, file: "TableFile") -> "ColumnRoles":
+        """Return the columns of a file; report on stderr what was guessed."""
         from hcpf.data.guess import guess_columns
-        from hcpf.data.readers import find_files
 
-        layout = detect_layout(find_files(list(self.data))[0], self.delimiter, self.header)
-        roles = guess_columns(layout.columns, self.user, self.item, self.value)
-        if self.header is None and not layout.header:
+        roles = guess_columns(file.columns, self.user, self.item, self.value)
+        if self.header is None and not getattr(file, "has_header", True):
             note("The first line contains data: the columns are f0, f1, ... (else --header).")
         given = {"--user": self.user, "--item": self.item, "--value": self.value}
         guessed = [option for option, name in given.items() if name is None]
         if guessed:
             note(f"{roles} (guessed; else {', '.join(guessed)})")
         if roles.value is None and self.value is None:
-            unused = [name for name in layout.names if name not in (roles.user, roles.item)]
+            unused = [name for name in file.names if name not in (roles.user, roles.item)]
             if unused:
                 note(f"Not used: {', '.join(unused)}. If one is the value: --value NAME.")
-        return roles, layout.header
+        return roles
+
+    def _read_options(self) -> "ReadOptions":
+        from hcpf.data.read_options import ReadOptions
+
+        names = [part.name for part in fields(ReadOptions)]
+        return ReadOptions(**{name: getattr(self, name) for name in names})
 
     def _is_retail(self) -> bool:
         if RETAIL in self.data and len(self.data) > 1:
@@ -110,12 +135,46 @@ class Source:
         return datasets.retail(value)  # pyright: ignore[reportArgumentType]
 
 
+def with_source(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command whose parameter ``source`` is replaced by the fields of `Source`.
+
+    typer reads options from a signature; a parameter ``source`` would otherwise be spelled out in
+    every command. The annotation of ``source`` may give another help text for the data.
+    """
+    own = dict(inspect.signature(command, eval_str=True).parameters)
+    position = list(own).index("source")
+    marks = get_args(own.pop("source").annotation)[1:]
+    inserted: list[inspect.Parameter] = []
+    for part in fields(Source):
+        default = inspect.Parameter.empty
+        if part.default is not MISSING:
+            default = part.default
+        elif part.default_factory is not MISSING:
+            default = part.default_factory()
+        kind = Annotated[list[str], marks[0]] if marks and part.name == "data" else part.type
+        parameter = inspect.Parameter(
+            part.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+        )
+        inserted.append(parameter)
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        source = Source(**{part.name: given.pop(part.name) for part in fields(Source)})
+        command(source=source, **given)
+
+    before, after = list(own.values())[:position], list(own.values())[position:]
+    ordered = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in [*before, *inserted, *after]]
+    run.__signature__ = inspect.Signature(ordered)  # pyright: ignore[reportAttributeAccessIssue]
+    run.__annotations__ = {p.name: p.annotation for p in ordered}
+    return run
+
+
 def read_names(source: str | None, items: "IdArray") -> dict[str, str]:
     """Return names by the text of the item's id; ``retail`` stands for that data set's names."""
     from hcpf.data import names
 
     if source != RETAIL:
-        return names.read_names(source, items)
+        return names.read_names(source, items, note)
     from hcpf import datasets
 
     return names.read_names(datasets.retail_products(), items)
@@ -151,6 +210,7 @@ def load_model(path: Path) -> "FittedModel":
 def prepare_model(path: Path, *, overwrite: bool) -> None:
     """Check before the fit that a model can be written to a folder."""
     if not path.exists():
+        prepare_folder(path)
         return
     if not path.is_dir():
         raise InputError(f"{path} is a file, but a model is a folder. Choose another name for -o.")
@@ -159,6 +219,7 @@ def prepare_model(path: Path, *, overwrite: bool) -> None:
             raise InputError(f"{path} contains a model already. Pass --overwrite to replace it.")
     elif any(path.iterdir()):
         raise InputError(f"{path} contains other files. Choose another name for -o.")
+    prepare_folder(path)
 
 
 def parse_ids(index: "IdIndex", texts: Sequence[Any]) -> "IdArray":

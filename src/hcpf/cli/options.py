@@ -6,17 +6,20 @@ from typing import Annotated, Literal
 
 import typer
 
-Duplicates = Literal["error", "sum", "mean", "last"]
+Duplicates = Literal["auto", "error", "sum", "mean", "last"]
+Returns = Literal["auto", "net", "drop", "keep", "error"]
 
 _column = partial(typer.Option, rich_help_panel="Columns")
+_rows = partial(typer.Option, rich_help_panel="Rows")
+_file = partial(typer.Option, rich_help_panel="Files")
 _model = partial(typer.Option, rich_help_panel="Model")
 
 DataFiles = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA",
-        help="CSV, TSV, Parquet or Arrow files, or quoted globs; or the word [b]retail[/b], the "
-        "data set that comes with hcpf.",
+        help="CSV, TSV, JSON lines, Parquet, Arrow, Excel or OpenDocument files, a database, or "
+        "quoted globs; or the word [b]retail[/b], the data set that comes with hcpf.",
         show_default=False,
     ),
 ]
@@ -40,18 +43,69 @@ Value = Annotated[
     ),
 ]
 OnDuplicates = Annotated[
-    Duplicates, _column("--duplicates", help="How to merge the rows of a repeated pair.")
+    Duplicates,
+    _rows(
+        "--duplicates",
+        help="How to merge the rows of a repeated pair; auto sums them if a column has dates, "
+        "times or invoices, and otherwise they are an error.",
+    ),
+]
+OnReturns = Annotated[
+    Returns,
+    _rows(
+        "--returns",
+        help="Negative values: net subtracts them from the pair and leaves out pairs at or below "
+        "0, drop drops these rows, keep keeps them; auto is an error for amounts and counts.",
+    ),
+]
+DropBlankIds = Annotated[
+    bool, _rows("--drop-blank-ids", help="Drop rows without a user or without an item.")
+]
+ExcludeItems = Annotated[
+    list[str],
+    _rows(
+        "--exclude-items",
+        metavar="FILE|PATTERN",
+        show_default=False,
+        help="Items to leave out, such as postage: an id, a pattern such as 'BANK*', or a file "
+        "with one per line; may be repeated.",
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    _file(
+        "--decimal",
+        metavar=".|,",
+        help="Decimal mark of amounts in text. Default: decided by all values of the column.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    _file("--encoding", help="Encoding of text files, for example cp1252. Default: detected."),
+]
+Delimiter = Annotated[
+    str | None, _file("--delimiter", help="Delimiter of text files. Default: detected.")
 ]
 Header = Annotated[
     bool | None,
-    _column(
+    _file(
         "--header/--no-header",
         show_default=False,
-        help="Whether the first line of text files names the columns. Default: detected.",
+        help="Whether the first line of text files and sheets names the columns. Default: "
+        "detected.",
     ),
 ]
-Delimiter = Annotated[
-    str | None, _column("--delimiter", help="Delimiter of text files. Default: detected.")
+Sheet = Annotated[
+    str | None,
+    _file("--sheet", metavar="NAME", help="Sheet of a spreadsheet. Default: the first."),
+]
+Sql = Annotated[
+    str | None,
+    _file(
+        "--sql",
+        metavar="QUERY",
+        help="Query of an SQLite or DuckDB database. Default: its only table.",
+    ),
 ]
 
 ElementName = Annotated[
@@ -142,10 +196,14 @@ TestShare = Annotated[
 Top = Annotated[int, typer.Option("--top", min=1, help="Length of the ranked lists.")]
 Names = Annotated[
     str | None,
-    typer.Option("--names", help="Table of item ids and names, or the word [b]retail[/b]."),
+    typer.Option(
+        "--names",
+        help="Table of item ids and names, for example the data, or the word [b]retail[/b].",
+    ),
 ]
 TableFile = Annotated[
-    Path | None, typer.Option("--output", "-o", help="File to write: .parquet, .csv or .tsv.")
+    Path | None,
+    typer.Option("--output", "-o", help="File to write: .parquet, .csv, .tsv or .xlsx."),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout and nothing else.")]

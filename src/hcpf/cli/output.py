@@ -6,7 +6,6 @@ complete or absent.
 
 import json
 import math
-import os
 import shutil
 import sys
 import textwrap
@@ -222,12 +221,22 @@ def prepare_file(path: Path, *, overwrite: bool = True) -> None:
         raise InputError(f"{path} cannot be written: it exists and is not a regular file.")
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists already. Pass --overwrite to replace it.")
+    prepare_folder(path)
+
+
+def prepare_folder(path: Path) -> None:
+    """Make the folder that ``path`` is to be written to, and check that it can be written to."""
+    import tempfile
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # A file is the only sure test: permissions say little of a full or a read-only disk.
+        with tempfile.TemporaryFile(dir=path.parent) as file:
+            file.write(b"hcpf")
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{path} cannot be written: its path leads through a file.") from None
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise InputError(f"{path} cannot be written: no permission to write to {path.parent}.")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
 def prepare_table(path: Path, *, overwrite: bool) -> None:

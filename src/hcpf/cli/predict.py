@@ -95,13 +95,15 @@ def _predict_file(model: "FittedModel", path: Path, skip_unknown: bool) -> "Iter
     """Yield the predictions for the pairs of a file, in its order."""
     import numpy as np
 
-    from hcpf.data.readers import read_pairs
+    from hcpf.data.files import open_file
     from hcpf.model.predict import predict_table
 
-    roles, header = Source([str(path)], value="none").columns()
+    file = open_file(path)
+    roles = Source(data=[str(path)], value="none").columns_of(file)
     n_skipped = 0
-    for first, second in read_pairs(path, roles.user, roles.item, header=header):
-        users, items = parse_ids(model.user_index, first), parse_ids(model.item_index, second)
+    for first, second in file.pairs(roles.user, roles.item):
+        users = parse_ids(model.user_index, first.to_pylist())
+        items = parse_ids(model.item_index, second.to_pylist())
         new_user = model.user_index.known(users) < 0
         unknown = new_user | (model.item_index.known(items) < 0)
         if unknown.any() and not skip_unknown:

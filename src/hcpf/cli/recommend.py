@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.inputs import Source, load_model, parse_ids, read_names
+from hcpf.cli.inputs import Source, load_model, parse_ids, read_names, with_source
 from hcpf.cli.output import (
     Field,
     note,
@@ -102,15 +102,10 @@ def recommend(
     lists.give(fitted, ids, output, overwrite, as_json)
 
 
+@with_source
 def fold_in(
     model: options.ModelFolder,
-    data: options.DataFiles,
-    user: options.User = None,
-    item: options.Item = None,
-    value: options.Value = None,
-    duplicates: options.OnDuplicates = "error",
-    header: options.Header = None,
-    delimiter: options.Delimiter = None,
+    source: Source,
     n: Number = 10,
     by: By = "consensus",
     details: Details = False,
@@ -128,8 +123,7 @@ def fold_in(
         prepare_table(output, overwrite=overwrite)
     fitted = load_model(model)
     lists = _Lists(n, by, True, details, read_names(names, fitted.items))
-    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
-    new = fitted.fold_in(entries)
+    new = fitted.fold_in(source.read())
     lists.give(new, new.users, output, overwrite, as_json)
 
 

@@ -8,13 +8,14 @@ import typer
 from hcpf.cli import options
 from hcpf.cli.errors import INTERRUPTED
 from hcpf.cli.fit import show_fit
-from hcpf.cli.inputs import Source, load_model, prepare_model
+from hcpf.cli.inputs import Source, load_model, prepare_model, with_source
 from hcpf.cli.output import note, note_written, show_json
 
 
+@with_source
 def update(
     model: options.ModelFolder,
-    data: options.DataFiles,
+    source: Source,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -22,12 +23,6 @@ def update(
             help="Folder to write the new model to. Default: the model itself is replaced.",
         ),
     ] = None,
-    user: options.User = None,
-    item: options.Item = None,
-    value: options.Value = None,
-    duplicates: options.OnDuplicates = "error",
-    header: options.Header = None,
-    delimiter: options.Delimiter = None,
     threads: options.Threads = None,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
@@ -40,7 +35,7 @@ def update(
     if output is not None:
         prepare_model(output, overwrite=overwrite)
     fitted = load_model(model)
-    entries = Source(data, user, item, value, duplicates, header, delimiter).read()
+    entries, duplicates = source.read_with_duplicates()
     from hcpf.estimator import HCPF
     from hcpf.model.inspect import describe_fit
 

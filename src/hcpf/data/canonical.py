@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import BoolArray, IntArray
+from hcpf.data.exact import inexact_integers
 from hcpf.errors import InputError
 
 CsrArray = Any
@@ -40,7 +41,20 @@ def check_source(X: Any) -> Any:
         raise InputError(
             f"X must hold real numbers, but its dtype is {dtype}. Convert it to float64 first."
         )
+    if dtype.kind in "iu":
+        _check_exact(source)
     return source
+
+
+def _check_exact(source: Any) -> None:
+    """Raise an InputError if an integer is one that floats cannot hold."""
+    integers = np.asarray(source.tocoo(copy=False).data if sparse.issparse(source) else source)
+    inexact = inexact_integers(integers)
+    if inexact.any():
+        raise InputError(
+            f"X has the integer {integers[inexact][0]}, which 64-bit floats cannot hold exactly. "
+            "Divide the values, for example by 1000."
+        )
 
 
 def to_canonical(source: Any, duplicates: Duplicates, users: IdArray, items: IdArray) -> CsrArray:

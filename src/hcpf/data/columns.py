@@ -1,32 +1,37 @@
 """Columns of ids and values, read batch by batch into (user, item, value) triples."""
 
 import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
+from hcpf._types import BoolArray
+from hcpf.data.amounts import ParsedAmounts
 from hcpf.data.canonical import (
     CsrArray,
     Duplicates,
     IdArray,
     from_triples,
-    plain,
     to_canonical,
 )
-from hcpf.data.detect import TEXT_TYPES
+from hcpf.data.exact import MAX_EXACT
+from hcpf.data.exclude import Matcher, item_matcher
+from hcpf.data.files.base import TEXT_TYPES
 from hcpf.data.ids import integers_if_exact, narrowest_type, object_array, sort_ids
+from hcpf.data.read_options import ReadOptions
+from hcpf.data.rows import BadRows, FrameRows, RowLocator, RowSource
+from hcpf.data.values import ArrowArray, ValueColumn, chunks_of
 from hcpf.errors import InputError
 
-ArrowArray = Any
-"""A ``pyarrow.Array`` or ``ChunkedArray``, which have no type hints."""
 pc: Any = compute  # its functions are made at run time, unseen by type checkers
 
 _MAX_IDS = np.iinfo(np.int32).max
+_BLANK, _EXCLUDED = -1, -2
+"""Codes of ids that have no position."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +43,25 @@ class Triples:
     values: NDArray[np.float64]
     users: IdArray
     items: IdArray
+    locator: RowLocator = field(default_factory=RowLocator)
+    """Where each triple comes from; lost when triples are selected."""
+    has_currency: bool = False
+    """Whether values were written with a currency."""
 
     def to_matrix(self, duplicates: Duplicates) -> CsrArray:
         """Return the canonical matrix, duplicated pairs merged as asked."""
         shape = len(self.users), len(self.items)
         matrix = from_triples(self.values, self.rows, self.columns, shape)
         return to_canonical(matrix, duplicates, self.users, self.items)
+
+    def select(self, kept: BoolArray) -> Self:
+        """Return the triples that a mask marks, without ids that have none any more."""
+        rows, users = _compact(self.rows[kept], self.users)
+        columns, items = _compact(self.columns[kept], self.items)
+        return replace(
+            self, rows=rows, columns=columns, values=self.values[kept], users=users, items=items,
+            locator=RowLocator(),
+        )  # fmt: skip
 
 
 class TripleBuilder:
@@ -56,32 +74,120 @@ class TripleBuilder:
     text_ids : bool
         Whether ids come from text, in which integers cannot be told from strings. They become
         integers if nothing is lost.
+    options : ReadOptions, optional
+        Which rows to drop, and how amounts are written. Without it an empty text is an id.
     """
 
-    def __init__(self, user: str, item: str, value: str, *, text_ids: bool = False) -> None:
-        self._users, self._items = _IdColumn(user, text_ids), _IdColumn(item, text_ids)
-        self._values = _ValueColumn(value)
+    def __init__(
+        self,
+        user: str,
+        item: str,
+        value: str,
+        *,
+        text_ids: bool = False,
+        options: ReadOptions | None = None,
+    ) -> None:
+        self._is_table = options is not None
+        self._options = options or ReadOptions()
+        self._users = _IdColumn(user, text_ids, blank_text=self._is_table)
+        self._items = _IdColumn(
+            item, text_ids, item_matcher(self._options.exclude_items), blank_text=self._is_table
+        )
+        self._values = ValueColumn(value)
+        self._source: RowSource = FrameRows()
+        self._n_rows = 0
+        self._locator = RowLocator()
+        self._bad_rows = BadRows()
+        self._n_blank = self._n_excluded = 0
         self.n_dropped = 0
         """Rows that the reader dropped."""
+        self.remarks: list[str] = []
+        """What was decided, a sentence each."""
 
-    def start_file(self) -> None:
-        """Count the rows that messages name from 1 again."""
-        for column in (self._users, self._items, self._values):
-            column.n_rows = 0
+    def start_file(self, source: RowSource) -> None:
+        """Count the rows that messages name from the start again."""
+        self._source, self._n_rows = source, 0
 
     def add(self, users: ArrowArray, items: ArrowArray, values: ArrowArray | None) -> None:
         """Add the next rows; without values, every row counts 1."""
-        self._users.add(users)
-        self._items.add(items)
-        self._values.add(pa.repeat(1.0, len(users)) if values is None else values)
+        n_rows = len(users)
+        rows, columns = self._users.encode(users), self._items.encode(items)
+        kept = self._usable(rows, columns)
+        if kept is not None:
+            rows, columns = rows[kept], columns[kept]
+        self._users.codes.append(rows)
+        self._items.codes.append(columns)
+        self._values.add(pa.repeat(1.0, n_rows) if values is None else values, kept)
+        positions = None if kept is None else np.flatnonzero(kept)
+        self._locator.add(self._source, self._n_rows, positions, len(rows))
+        self._n_rows += n_rows
 
     def finish(self) -> Triples:
         """Return all rows; there must be at least one."""
+        values, amounts = self._values.finish(self._options.decimal, self._bad_rows, self._locator)
+        self._bad_rows.raise_if_any()
+        self._remark(amounts)
         users, rows = self._users.finish()
         items, columns = self._items.finish()
         if len(rows) == 0:
-            raise InputError("There are no rows: at least one observed pair is needed.")
-        return Triples(rows, columns, self._values.finish(), users, items)
+            dropped = f" {self.remarks[-1]}" if self.remarks else ""
+            raise InputError(f"There are no rows: at least one observed pair is needed.{dropped}")
+        has_currency = amounts is not None and amounts.has_currency
+        return Triples(rows, columns, values, users, items, self._locator, has_currency)
+
+    def _usable(self, rows: NDArray[np.int32], columns: NDArray[np.int32]) -> BoolArray | None:
+        """Return which rows have ids of a user and of an item to keep; None for all."""
+        if not (self._users.has_gaps or self._items.has_gaps):
+            return None
+        kept = (rows >= 0) & (columns >= 0)
+        if kept.all():
+            return None
+        excluded = (columns == _EXCLUDED) & (rows >= 0)
+        self._n_excluded += int(excluded.sum())
+        self._n_blank += int(np.sum((rows == _BLANK) | (columns == _BLANK)))
+        if not self._options.drop_blank_ids:
+            for codes, column in ((rows, self._users), (columns, self._items)):
+                blank = np.flatnonzero(codes == _BLANK)
+                self._bad_rows.add(
+                    f"Column {column.name!r} has no id in {{rows}}",
+                    "Pass drop_blank_ids=True to drop rows without an id."
+                    if self._is_table
+                    else "Drop or fill such rows first.",
+                    self._source,
+                    self._n_rows + blank,
+                )
+        return kept
+
+    def _remark(self, amounts: ParsedAmounts | None) -> None:
+        if amounts is not None and amounts.remark is not None:
+            self.remarks.append(amounts.remark)
+        if self._options.drop_blank_ids:
+            self.remarks.append(f"Dropped {count(self._n_blank, 'row')} without an id.")
+        if self._items.excludes:
+            names = [str(name) for name in self._items.excluded]
+            listed = f": {', '.join(names[:5])}{', …' * (len(names) > 5)}" if names else ""
+            self.remarks.append(
+                f"Excluded {count(len(names), 'item')} with {count(self._n_excluded, 'row')}"
+                f"{listed}."
+            )
+
+
+def count(number: int, word: str) -> str:
+    """Return a number of things in words.
+
+    >>> count(1, "row"), count(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _compact(codes: NDArray[np.int32], ids: IdArray) -> tuple[NDArray[np.int32], IdArray]:
+    """Return codes of those ids only that occur, and these ids."""
+    used = np.zeros(len(ids), np.bool_)
+    used[codes] = True
+    if used.all():
+        return codes, ids
+    return (np.cumsum(used, dtype=np.int32) - 1)[codes], ids[used]
 
 
 class _IdColumn:
@@ -90,32 +196,47 @@ class _IdColumn:
     Arrow reduces each batch to its distinct ids; only those are looked up among all ids.
     """
 
-    def __init__(self, name: str, from_text: bool) -> None:
-        self.name, self.from_text = name, from_text
-        self.n_rows = 0
+    def __init__(
+        self,
+        name: str,
+        from_text: bool,
+        is_excluded: Matcher | None = None,
+        *,
+        blank_text: bool,
+    ) -> None:
+        self.name, self.from_text, self.blank_text = name, from_text, blank_text
+        self.excludes = is_excluded is not None
+        self.excluded: list[Any] = []
+        self.has_gaps = False
+        """Whether a row without an id, or with an excluded one, has occurred."""
+        self.codes: list[NDArray[np.int32]] = []
+        self._is_excluded = is_excluded
         self._kind = ""
-        self._codes: list[NDArray[np.int32]] = []
         self._known: dict[Any, int] = {}
+        self._special: dict[int, int] = {}  # codes of ids that are blank or excluded
 
-    def add(self, column: ArrowArray) -> None:
-        for chunk in _chunks(column):
-            if pa.types.is_dictionary(chunk.type):  # a category may be null
-                chunk = chunk.cast(chunk.type.value_type)
-            if chunk.null_count:
-                raise InputError(
-                    f"Column {self.name!r} has no id in row {self.n_rows + _first_null(chunk)} "
-                    "(the first is 1). Drop or fill such rows first."
-                )
-            self._add_codes(self._uniform(chunk))
-            self.n_rows += len(chunk)
+    def encode(self, column: ArrowArray) -> NDArray[np.int32]:
+        """Return the codes of the next ids, negative ones for those to drop."""
+        parts = [self._encode(chunk) for chunk in chunks_of(column)]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int32)
 
     def finish(self) -> tuple[IdArray, NDArray[np.int32]]:
         """Return the sorted ids, and the position among them of every row's id."""
-        ids = list(self._known)
+        ids = object_array(list(self._known))
         self._known.clear()
-        codes = np.concatenate(self._codes) if self._codes else np.zeros(0, np.int32)
-        self._codes.clear()
-        return sort_ids(self._as_array(ids), codes)
+        codes = np.concatenate(self.codes) if self.codes else np.zeros(0, np.int32)
+        self.codes.clear()
+        if self.has_gaps:
+            codes, ids = _compact(codes, ids)
+        return sort_ids(self._as_array(ids.tolist()), codes)
+
+    def _encode(self, chunk: ArrowArray) -> NDArray[np.int32]:
+        if pa.types.is_dictionary(chunk.type):  # a category may be null
+            chunk = chunk.cast(chunk.type.value_type)
+        if chunk.null_count == len(chunk):  # of any type, or of none
+            self.has_gaps = True
+            return np.full(len(chunk), _BLANK, np.int32)
+        return self._codes_of(self._uniform(chunk))
 
     def _uniform(self, column: ArrowArray) -> ArrowArray:
         """Cast the ways in which Arrow stores ids to one per kind, the same in all batches."""
@@ -125,16 +246,42 @@ class _IdColumn:
         self._kind = kind
         return uniform
 
-    def _add_codes(self, column: ArrowArray) -> None:
+    def _codes_of(self, column: ArrowArray) -> NDArray[np.int32]:
         encoded, known = pc.dictionary_encode(column), self._known
         try:
             ids = encoded.dictionary.to_pylist()
         except UnicodeDecodeError:  # Arrow does not check that text is UTF-8
             raise InputError(f"Column {self.name!r} holds text that is not UTF-8.") from None
+        n_known = len(known)
         codes = np.fromiter((known.setdefault(i, len(known)) for i in ids), np.int32, len(ids))
         if len(known) >= _MAX_IDS:
             raise InputError(f"Column {self.name!r} has more than {_MAX_IDS} distinct ids.")
-        self._codes.append(codes[encoded.indices.to_numpy()])
+        if len(known) > n_known:
+            self._look_at_new(ids, codes, n_known)
+        for code, special in self._special.items():
+            codes[codes == code] = special
+        if column.null_count:
+            self.has_gaps = True
+            # The last code is that of index -1.
+            return np.append(codes, np.int32(_BLANK))[pc.fill_null(encoded.indices, -1).to_numpy()]
+        return codes[encoded.indices.to_numpy()]
+
+    def _look_at_new(self, ids: list[Any], codes: NDArray[np.int32], n_known: int) -> None:
+        """Remember which new ids are blank or excluded."""
+        may_be_blank = self.blank_text and self._kind == "strings"
+        if not may_be_blank and self._is_excluded is None:
+            return
+        for position in np.flatnonzero(codes >= n_known).tolist():
+            value = ids[position]
+            if may_be_blank and not value.strip():
+                self._special[int(codes[position])] = _BLANK
+            elif self._is_excluded is not None and self._is_excluded(self._as_id(value)):
+                self._special[int(codes[position])] = _EXCLUDED
+                self.excluded.append(self._as_id(value))
+        self.has_gaps |= bool(self._special)
+
+    def _as_id(self, value: Any) -> Any:
+        return uuid.UUID(bytes=value) if self._kind == "UUIDs" else value
 
     def _as_array(self, ids: list[Any]) -> IdArray:
         if self._kind == "UUIDs":
@@ -161,65 +308,21 @@ def _uniform_ids(column: ArrowArray, name: str) -> tuple[ArrowArray, str]:
     if types.is_integer(arrow_type):
         target = pa.uint64() if types.is_uint64(arrow_type) else pa.int64()
         return column.cast(target), "integers"
+    if types.is_floating(arrow_type):
+        integers = _integers_with_gaps(column)
+        if integers is not None:
+            return integers, "integers"
     raise InputError(
         f"Column {name!r} holds {arrow_type}, but ids must be strings, integers or UUIDs."
         + (" Cast it to text or to integers first." if types.is_floating(arrow_type) else "")
     )
 
 
-class _ValueColumn:
-    """Collects finite numbers."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.n_rows = 0
-        self._batches: list[NDArray[np.float64]] = []
-
-    def add(self, column: ArrowArray) -> None:
-        for chunk in _chunks(column):
-            if chunk.null_count:
-                raise InputError(
-                    f"Column {self.name!r} has no value in row {self.n_rows + _first_null(chunk)} "
-                    "(the first is 1). Drop such rows: missing pairs have no row."
-                )
-            values = self._numbers(chunk)
-            finite = np.isfinite(values)
-            if not finite.all():
-                first = int(np.argmin(finite))
-                raise InputError(
-                    f"Column {self.name!r} has the value {plain(values[first])} in row "
-                    f"{self.n_rows + first + 1} (the first is 1); values must be finite. Drop "
-                    "such rows."
-                )
-            self._batches.append(values)
-            self.n_rows += len(chunk)
-
-    def finish(self) -> NDArray[np.float64]:
-        values = np.concatenate(self._batches) if self._batches else np.zeros(0)
-        self._batches.clear()
-        return values
-
-    def _numbers(self, column: ArrowArray) -> NDArray[np.float64]:
-        arrow_type, types = column.type, pa.types
-        if types.is_boolean(arrow_type):
-            column = column.cast(pa.int8())
-        elif not (
-            types.is_integer(arrow_type)
-            or types.is_floating(arrow_type)
-            or types.is_decimal(arrow_type)
-        ):
-            raise InputError(
-                f"Column {self.name!r} holds {arrow_type}, but values must be numbers."
-            )
-        return column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-
-
-def _chunks(column: ArrowArray) -> Iterator[ArrowArray]:
-    """Yield the chunks that are not empty: an empty one may have no type."""
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return (chunk for chunk in chunks if len(chunk))
-
-
-def _first_null(column: ArrowArray) -> int:
-    """Return the number of the first row without a value, from 1."""
-    return int(pc.index(column.is_null(), True).as_py()) + 1
+def _integers_with_gaps(column: ArrowArray) -> ArrowArray | None:
+    """Return floats as integers if only missing ones kept them from being integers."""
+    numbers = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    missing = np.isnan(numbers)
+    present = numbers[~missing]
+    if not missing.any() or np.any((present != np.floor(present)) | (abs(present) >= MAX_EXACT)):
+        return None
+    return pa.array(np.where(missing, 0.0, numbers).astype(np.int64), mask=missing)

@@ -1,25 +1,32 @@
 """Reading data frames of any kind, and arrays of ids."""
 
-import operator
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from hcpf.data.columns import ArrowArray, TripleBuilder, Triples
+from hcpf.data.choose import Column, choose_columns
+from hcpf.data.columns import TripleBuilder, Triples
+from hcpf.data.files.base import FileColumn
+from hcpf.data.read_options import ReadOptions
+from hcpf.data.values import ArrowArray
 from hcpf.errors import InputError
 
-Column = str | int
-"""A column by name or by position, counted from 0."""
 
+def triples_from_frame(
+    frame: Any, user: Column, item: Column, value: Column | None, options: ReadOptions
+) -> tuple[Triples, str | None, Sequence[FileColumn], list[str]]:
+    """Read three columns of a pandas, polars, Arrow or other data frame.
 
-def triples_from_frame(frame: Any, user: Column, item: Column, value: Column | None) -> Triples:
-    """Read three columns of a pandas, polars, Arrow or other data frame."""
+    Returns the triples, the name of the value's column, all columns of the frame, and what was
+    decided, a sentence each.
+    """
     native = _as_frame(frame)
-    names = _guarded(lambda: list(native.collect_schema().names()))
+    schema = _guarded(native.collect_schema)
+    names = list(schema.names())
     wanted = choose_columns(names, user, item, value)
     eager = native
     if isinstance(native, nw.LazyFrame):
@@ -28,9 +35,14 @@ def triples_from_frame(frame: Any, user: Column, item: Column, value: Column | N
     users, items, values = (
         None if name is None else _series(name, eager.get_column(name)) for name in wanted
     )
-    builder = TripleBuilder(wanted[0], wanted[1], str(wanted[2]))
+    builder = TripleBuilder(wanted[0], wanted[1], str(wanted[2]), options=options)
     builder.add(users, items, values)
-    return builder.finish()
+    times = [schema[name].is_temporal() for name in names]
+    columns = [
+        FileColumn(str(name), "time" if is_time else "other")
+        for name, is_time in zip(names, times, strict=True)
+    ]
+    return builder.finish(), None if value is None else str(wanted[2]), columns, builder.remarks
 
 
 def _as_frame(frame: Any) -> Any:
@@ -70,46 +82,6 @@ def triples_from_arrays(users: Any, items: Any, values: Any | None) -> Triples:
     builder = TripleBuilder("users", "items", "values")
     builder.add(columns["users"], columns["items"], columns.get("values"))
     return builder.finish()
-
-
-def choose_columns(
-    names: list[str], user: Column, item: Column, value: Column | None
-) -> tuple[str, str, str | None]:
-    """Return the names of the given columns, or raise an InputError that lists all columns."""
-    roles = {"user": user, "item": item} | ({} if value is None else {"value": value})
-    given = [names[_position(names, role, column)] for role, column in roles.items()]
-    if len(set(given)) < len(given):
-        raise InputError(f"user, item and value must be different columns; got {given}.")
-    return given[0], given[1], None if value is None else given[2]
-
-
-def _position(names: list[str], role: str, column: Any) -> int:
-    """Return the position of a column whose name is unique."""
-    if isinstance(column, str):
-        if column not in names:
-            raise InputError(f"{role}={column!r}: there is no such column. Columns: {names}.")
-        position = names.index(column)
-    else:
-        position = _integer(role, column)
-        if not 0 <= position < len(names):
-            raise InputError(
-                f"{role}={position}: positions are 0 to {len(names) - 1}. Columns: {names}."
-            )
-    if names.count(names[position]) > 1:  # readers ask for columns by name
-        raise InputError(
-            f"{role}={column!r}: the column {names[position]!r} occurs more than once. "
-            f"Columns: {names}."
-        )
-    return position
-
-
-def _integer(role: str, column: Any) -> int:
-    if not isinstance(column, bool):
-        try:
-            return operator.index(column)
-        except TypeError:
-            pass
-    raise InputError(f"{role} must be the name or the position of a column, got {column!r}.")
 
 
 def _series(name: str, series: Any) -> ArrowArray:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hcpf.data.detect import ColumnKind, FileColumn
+from hcpf.data.files.base import ColumnKind, FileColumn
 from hcpf.errors import InputError
 
 # Most specific first: of two columns that match, the one whose word comes first is taken.
@@ -23,6 +23,12 @@ _VALUES = (
     "minutes", "plays", "playcount", "count", "counts", "quantity", "qty", "value", "score",
     "total", "units", "clicks", "likes", "views", "purchases", "donation", "paid", "price",
     "expression", "weight",
+)  # fmt: skip
+_RATINGS = ("rating", "stars", "score", "grade", "mark", "review")
+_AMOUNTS = (
+    "spend", "spent", "amount", "amt", "revenue", "sales", "hours", "minutes", "plays", "playcount",
+    "count", "counts", "quantity", "qty", "total", "units", "clicks", "likes", "views", "purchases",
+    "donation", "paid", "price", "cost", "payment",
 )  # fmt: skip
 _ANY = frozenset({"id", "ids", "no", "nr", "num", "number", "code", "key", "total", "of", "the"})
 _ROW_NUMBERS = frozenset({"unnamed", "index", "row", "rows", "rowid", "rownum"})
@@ -76,9 +82,9 @@ def guess_columns(
     if value is None:
         column = (
             _by_name(left, _VALUES, ("integer", "real"))
-            or _after_ids(columns, roles, left)
             # Text in a column of values is an error that reading reports; it is not to be ignored.
             or _by_name(left, _VALUES, ("text",))
+            or _after_ids(columns, roles, left)
         )
         if column is not None:
             roles["value"] = column
@@ -86,6 +92,37 @@ def guess_columns(
     return ColumnRoles(
         roles["user"].name, roles["item"].name, None if column is None else column.name
     )
+
+
+def has_amounts(name: str) -> bool:
+    """Return whether a column has amounts or counts by its name, which are never negative.
+
+    >>> has_amounts("Amount (GBP)"), has_amounts("rating"), has_amounts("value")
+    (True, False, False)
+    """
+    column = FileColumn(name, "real")
+    return _rank(column, _AMOUNTS) is not None and _rank(column, _RATINGS) is None
+
+
+def event_column(columns: Sequence[FileColumn], value: str | None) -> str | None:
+    """Return a column that makes every row an event, such as an order: a date or an invoice.
+
+    The rows of a pair then add up. They do not if the values are ratings, which gives None.
+
+    >>> table = [FileColumn("customer", "text"), FileColumn("InvoiceDate", "text")]
+    >>> event_column(table, "spend"), event_column(table, "rating")
+    ('InvoiceDate', None)
+    """
+    if value is not None and _rank(FileColumn(value, "real"), _RATINGS) is not None:
+        return None
+    for column in columns:
+        if column.name != value and (_is_time(column) or _is_event(column)):
+            return column.name
+    return None
+
+
+def _is_event(column: FileColumn) -> bool:
+    return any(_EVENTS.intersection(_forms(word)) for word in _words(column.name))
 
 
 def _guess_ids(

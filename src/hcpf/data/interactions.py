@@ -1,5 +1,6 @@
 """The observed entries of a users x items matrix, with the ids of its rows and columns."""
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,9 +13,12 @@ from hcpf.data.ids import Ids, as_ids, check_ids, check_length
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:  # these load pyarrow
-    from hcpf.data.columns import Triples
-    from hcpf.data.frames import Column
-    from hcpf.data.readers import Paths
+    from hcpf.data.choose import Column
+    from hcpf.data.files.opening import Paths
+    from hcpf.data.read_options import DuplicatesChoice, ExcludeItems, Returns
+    from hcpf.data.readers import Entries
+
+logger = logging.getLogger("hcpf")
 
 ValueArray = NDArray[np.float32] | NDArray[np.float64]
 
@@ -116,9 +120,13 @@ class Interactions:
         user: "Column",
         item: "Column",
         value: "Column | None" = None,
-        duplicates: Duplicates = "error",
+        duplicates: "DuplicatesChoice" = "auto",
+        returns: "Returns" = "auto",
+        drop_blank_ids: bool = False,
+        exclude_items: "ExcludeItems" = (),
+        decimal: str | None = None,
     ) -> Self:
-        """Read a data frame with one row per observed pair.
+        """Read a data frame with one row per observed pair, or per order.
 
         Parameters
         ----------
@@ -126,9 +134,9 @@ class Interactions:
             Lazy frames are collected, the columns asked for only.
         user, item, value : str or int
             Columns by name, or by position from 0: an integer is always a position. Ids are
-            strings, integers or UUIDs. Without a value every pair counts 1.
-        duplicates : {"error", "sum", "mean", "last"}
-            What to do with a pair that has more than one row.
+            strings, integers or UUIDs. Without a value every row counts 1.
+        duplicates, returns, drop_blank_ids, exclude_items, decimal
+            See `read`.
 
         Examples
         --------
@@ -138,8 +146,15 @@ class Interactions:
         Interactions(2 users x 1 items, 2 observed, sparsity 0.000000)
         """
         from hcpf.data.frames import triples_from_frame
+        from hcpf.data.read_options import ReadOptions
+        from hcpf.data.readers import merge_triples
 
-        return cls._from_triples(triples_from_frame(frame, user, item, value), duplicates)
+        options = ReadOptions(
+            duplicates=duplicates, returns=returns, drop_blank_ids=drop_blank_ids,
+            exclude_items=exclude_items, decimal=decimal,
+        )  # fmt: skip
+        triples, name, columns, remarks = triples_from_frame(frame, user, item, value, options)
+        return cls._from_entries(merge_triples(triples, name, columns, options, remarks))
 
     @classmethod
     def from_arrays(
@@ -155,7 +170,8 @@ class Interactions:
         """
         from hcpf.data.frames import triples_from_arrays
 
-        return cls._from_triples(triples_from_arrays(users, items, values), duplicates)
+        triples = triples_from_arrays(users, items, values)
+        return cls(triples.to_matrix(duplicates), triples.users, triples.items)
 
     @classmethod
     def read(
@@ -165,38 +181,77 @@ class Interactions:
         user: "Column",
         item: "Column",
         value: "Column | None" = None,
-        duplicates: Duplicates = "error",
+        duplicates: "DuplicatesChoice" = "auto",
+        returns: "Returns" = "auto",
+        drop_blank_ids: bool = False,
+        exclude_items: "ExcludeItems" = (),
+        decimal: str | None = None,
+        encoding: str | None = None,
         delimiter: str | None = None,
-        header: bool = True,
+        header: bool | None = True,
+        sheet: str | None = None,
+        sql: str | None = None,
         progress: bool | None = None,
     ) -> Self:
-        """Read CSV, TSV, Parquet or Arrow files with one row per observed pair.
+        """Read files with one row per observed pair, or per order.
 
-        Files are read batch by batch, and of Parquet only the columns asked for.
+        Files are read batch by batch, and of Parquet only the columns asked for. What was decided
+        about the content is logged to the logger ``hcpf``, a sentence each.
 
         Parameters
         ----------
         path : path, glob such as "sales-*.parquet", or a list of them
-            The format follows from the extension; text files may be compressed (.gz, .zst, ...).
+            The extension gives the format: text (.csv, .tsv, .txt), JSON lines (.jsonl, .ndjson),
+            both perhaps compressed (.gz, .zst, ...); .parquet; .arrow; spreadsheets (.xlsx, .ods);
+            databases (.sqlite, .db, .duckdb).
         user, item, value : str or int
             Columns by name, or by position from 0. Without a value every row counts 1. Ids in
-            text files become integers only if nothing is lost: "007" stays text.
-        duplicates : {"error", "sum", "mean", "last"}
-            What to do with a pair that has more than one row.
+            text files become integers only if nothing is lost: "007" stays text. Values may be
+            amounts as people write them, such as £1,234.50 or 1.234,50 EUR.
+        duplicates : {"auto", "error", "sum", "mean", "last"}
+            What to do with a pair that has more than one row. "auto" sums them if the table has a
+            column of dates, times or invoices (unless values are ratings); otherwise it is an
+            error.
+        returns : {"auto", "net", "drop", "keep", "error"}
+            What to do with negative values. "net" subtracts them: all rows of a pair are summed,
+            and pairs at or below 0 are left out. "drop" drops negative rows; "keep" keeps them.
+            "auto" is an error if less than half of the values of a column of amounts or counts are
+            negative, and keeps them otherwise.
+        drop_blank_ids : bool
+            Whether to drop rows without a user or an item; otherwise they are an error.
+        exclude_items : str, path or list of them
+            Items to leave out, such as postage: ids, patterns with * and ?, or files with one per
+            line.
+        decimal : {".", ","}, optional
+            The decimal mark of amounts in text. By default all values of the column decide it.
+        encoding : str, optional
+            Of text files. By default UTF-8 and UTF-16 are detected, and other files are taken for
+            Windows-1252.
         delimiter : str, optional
             Of text files; by default guessed from the first line.
-        header : bool
-            Whether the first line of text files names the columns.
+        header : bool or None
+            Whether the first line of text files and spreadsheets names the columns; None detects
+            it.
+        sheet : str, optional
+            Name of the sheet of a spreadsheet; by default the first one that is not empty.
+        sql : str, optional
+            Query for a database; by default its only table is read.
         progress : bool, optional
             Whether to show a progress bar; by default only in a terminal.
         """
-        from hcpf.data.readers import read_triples
+        from hcpf.data.read_options import ReadOptions
+        from hcpf.data.readers import open_files, read_entries
 
-        triples = read_triples(
-            path, user=user, item=item, value=value, delimiter=delimiter, header=header,
+        options = ReadOptions(
+            duplicates=duplicates, returns=returns, drop_blank_ids=drop_blank_ids,
+            exclude_items=exclude_items, decimal=decimal, encoding=encoding, delimiter=delimiter,
+            header=header, sheet=sheet, sql=sql,
+        )  # fmt: skip
+        entries = read_entries(
+            open_files(path, options), user=user, item=item, value=value, options=options,
             progress=progress,
         )  # fmt: skip
-        return cls._from_triples(triples, duplicates)
+        return cls._from_entries(entries)
 
     @classmethod
     def from_anndata(cls, adata: Any, *, layer: str | None = None) -> Self:
@@ -233,8 +288,10 @@ class Interactions:
         return cls(kept, data.users, data.items)
 
     @classmethod
-    def _from_triples(cls, triples: "Triples", duplicates: Duplicates) -> Self:
-        return cls(triples.to_matrix(duplicates), triples.users, triples.items)
+    def _from_entries(cls, entries: "Entries") -> Self:
+        for remark in entries.remarks:
+            logger.info(remark)
+        return cls(entries.matrix, entries.users, entries.items)
 
     @property
     def n_users(self) -> int:

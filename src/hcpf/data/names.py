@@ -1,30 +1,44 @@
-"""Readable names of items: from a mapping, or from the first two columns of a file."""
+"""Readable names of items: from a mapping, or from two columns of a file."""
 
-from collections.abc import Mapping
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from hcpf.data.canonical import IdArray, plain
-from hcpf.data.detect import detect_layout
-from hcpf.data.readers import find_files, read_pairs
+from hcpf.data.files import TableFile, find_files, open_file
 from hcpf.errors import InputError
+
+logger = logging.getLogger("hcpf")
 
 NameSource = Mapping[Any, Any] | str | Path
 """A mapping of ids to names, or the path of a table with a column of either."""
 
 
-def read_names(source: NameSource | None, items: IdArray) -> dict[str, str]:
+_NAME_WORDS = ("name", "description", "title", "label", "desc", "text")
+
+
+def read_names(
+    source: NameSource | None, items: IdArray, say: Callable[[str], None] = logger.info
+) -> dict[str, str]:
     """Return names by the text of their ids.
 
-    Ids match by their text because a CSV file has no other type. Empty names are dropped.
+    Ids match by their text because a CSV file has no other type. Empty names are dropped; of
+    several names of an id, the most frequent one is taken.
 
     Parameters
     ----------
     source : mapping, path or None
-        A mapping of ids to names; or a CSV, TSV, Parquet or Arrow file with the columns ``id`` and
-        ``name``, or else with ids in the first column and names in the second. None gives no names.
+        A mapping of ids to names; or a file, such as the one that a model was fitted to. Its ids
+        are in the column ``id``, else in that which has most of the items; its names are in the
+        column ``name``, ``description``, ``title`` or similar, else in the other one of two
+        columns. None gives no names.
     items : ndarray
         Ids of the items to name. At least one of them needs a name.
+    say : callable
+        Takes a sentence about which columns were read.
 
     Returns
     -------
@@ -40,14 +54,15 @@ def read_names(source: NameSource | None, items: IdArray) -> dict[str, str]:
     if source is None:
         return {}
     if isinstance(source, Mapping):
-        pairs = list(source.items())
+        pairs = [(_text(key), name) for key, name in source.items()]
     elif isinstance(source, str | Path):
-        pairs = [pair for path in find_files(source) for pair in _read_table(path)]
+        known = {_text(item) for item in items}
+        pairs = [pair for path in find_files(source) for pair in _read_table(path, known, say)]
     else:
         raise InputError(
             f"names must be a mapping of ids to names or a file, got {type(source).__name__}."
         )
-    names = {_text(key): str(name) for key, name in pairs if name not in (None, "")}
+    names = {key: str(name) for key, name in pairs if name not in (None, "")}
     if not any(_text(item) in names for item in items):
         example = f", for example {_text(items[0])!r}" if len(items) else ""
         raise InputError(
@@ -73,8 +88,67 @@ def _text(value: Any) -> str:
     return str(plain(value))
 
 
-def _read_table(path: Path) -> list[tuple[Any, Any]]:
-    layout = detect_layout(path)
-    columns = ("id", "name") if {"id", "name"} <= set(layout.names) else (0, 1)
-    batches = read_pairs(path, *columns, header=layout.header)
-    return [pair for ids, names in batches for pair in zip(ids, names, strict=True)]
+def _read_table(
+    path: Path, items: set[str], say: Callable[[str], None]
+) -> Iterator[tuple[str, str]]:
+    """Yield the ids of a file with the most frequent name of each."""
+    file = open_file(path)
+    name = _name_column(file)
+    key = "id" if "id" in file.names and name != "id" else _id_column(file, name, items)
+    if (key, name) != ("id", "name"):
+        say(f"{path.name}: names of items from {name}, by {key}.")
+    names: dict[str, Counter[str]] = {}
+    for (identity, text), number in _count_pairs(file, key, name).items():
+        names.setdefault(identity, Counter())[text] += number
+    for identity, counts in names.items():
+        yield identity, counts.most_common(1)[0][0]
+
+
+def _count_pairs(file: TableFile, first: str, second: str) -> Counter[tuple[str, str]]:
+    """Return how often each pair of texts occurs, empty ones not counted."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for one, other in file.pairs(first, second):
+        texts = zip(one.to_pylist(), other.to_pylist(), strict=True)
+        counts.update((str(a), str(b)) for a, b in texts if a is not None and b)
+    return counts
+
+
+def _name_column(file: TableFile) -> str:
+    words = [set(re.findall("[a-z]+", _spaced(name).lower())) for name in file.names]
+    for word in _NAME_WORDS:
+        for name, mine in zip(file.names, words, strict=True):
+            if word in mine:
+                return name
+    if len(file.names) == 2:
+        return file.names[1]
+    raise InputError(
+        f"{file.path}: names: cannot tell which column has the names of the items. Call it 'name'. "
+        f"Columns: {', '.join(file.names)}."
+    )
+
+
+def _spaced(name: str) -> str:
+    """Return the words of a name such as ProductName apart."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", " ", name)
+
+
+def _id_column(file: TableFile, name: str, items: set[str]) -> str:
+    """Return the column that has most of the items in its first rows."""
+    others = [other for other in file.names if other != name]
+    n_items = {other: _n_known(file, other, name, items) for other in others}
+    best = max(others, key=lambda other: n_items[other], default=None)
+    if best is None or not n_items[best]:
+        example = next(iter(items), "")
+        raise InputError(
+            f"{file.path}: names: no column has the ids of the model's items, for example "
+            f"{example!r}. Columns: {', '.join(file.names)}."
+        )
+    return best
+
+
+def _n_known(file: TableFile, column: str, name: str, items: set[str]) -> int:
+    try:
+        batches = file.pairs(column, name, max_batches=1)
+    except InputError:  # two columns have this name
+        return 0
+    return sum(len(items.intersection(map(_text, cells.to_pylist()))) for cells, _ in batches)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from hcpf.data.canonical import Duplicates
-from hcpf.data.detect import guess_delimiter
+from hcpf.data.files.text import guess_delimiter
 from hcpf.data.interactions import Interactions
 from hcpf.datasets.layouts import (
     FoodsLayout,

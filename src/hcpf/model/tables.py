@@ -17,7 +17,7 @@ from hcpf.data.ids import as_ids
 from hcpf.errors import InputError, MissingDependencyError
 from hcpf.io import as_path, atomic_path, os_errors
 
-FILE_ENDINGS = (".parquet", ".csv", ".tsv")
+FILE_ENDINGS = (".parquet", ".csv", ".tsv", ".xlsx")
 _MAX_SHOWN_ROWS = 20
 NOT_APPLICABLE = "–"
 
@@ -121,7 +121,7 @@ class Table:
         raise InputError(f"backend must be 'pandas', 'polars' or 'pyarrow', got {backend!r}.")
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write a .parquet, .csv or .tsv file, which appears when it is complete."""
+        """Write a .parquet, .csv, .tsv or .xlsx file, which appears when it is complete."""
         write_tables(path, [self], overwrite=overwrite)
 
     def __repr__(self) -> str:
@@ -147,7 +147,8 @@ def write_tables(
     Parameters
     ----------
     path : path
-        The extension (.parquet, .csv or .tsv) gives the format. The file appears when complete.
+        The extension (.parquet, .csv, .tsv or .xlsx) gives the format. The file appears when
+        complete.
     parts : iterable of Table
         At least one, possibly without rows.
     overwrite : bool, default False
@@ -196,6 +197,10 @@ def _open_writer(path: Path, ending: str, schema: Any) -> Any:
 
     if ending == ".parquet":
         return parquet.ParquetWriter(path, schema)
+    if ending == ".xlsx":
+        from hcpf.model.spreadsheet import SpreadsheetWriter
+
+        return SpreadsheetWriter(path, schema)
     delimiter = "\t" if ending == ".tsv" else ","
     options = csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
     return csv.CSVWriter(str(path), schema, write_options=options)

@@ -1,0 +1,135 @@
+"""Rows that cannot be used: where they are, and one message for all of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from hcpf._types import IntArray
+from hcpf.errors import InputError
+
+_MAX_SHOWN = 3
+
+
+class BadRowsError(InputError):
+    """Rows that cannot be used; the message names their file."""
+
+
+class RowSource(Protocol):
+    """Where rows come from: a file, or a data frame."""
+
+    @property
+    def label(self) -> str:
+        """What messages call the source; empty for a frame."""
+        ...
+
+    @property
+    def counting(self) -> str:
+        """How rows are numbered, for messages."""
+        ...
+
+    def row_numbers(self, rows: Sequence[int]) -> list[int]:
+        """Return the numbers to show for rows counted from 0."""
+        ...
+
+
+class FrameRows:
+    """The rows of a data frame or of arrays."""
+
+    label = ""
+    counting = "the first row is 1"
+
+    def row_numbers(self, rows: Sequence[int]) -> list[int]:
+        """Return the numbers to show for rows counted from 0."""
+        return [row + 1 for row in rows]
+
+
+@dataclass
+class _Segment:
+    source: RowSource
+    first: int
+    """Of the source's rows, the number of those before the segment."""
+    kept: IntArray | None
+    """Which rows of the segment are kept; None for all."""
+    n_rows: int
+
+
+class RowLocator:
+    """The source and the number there of every row that is kept."""
+
+    def __init__(self) -> None:
+        self._segments: list[_Segment] = []
+
+    def add(self, source: RowSource, first: int, kept: IntArray | None, n_rows: int) -> None:
+        """Add the next rows."""
+        self._segments.append(_Segment(source, first, kept, n_rows))
+
+    def find(self, position: int) -> tuple[RowSource, int]:
+        """Return the source of a kept row, and its number there, counted from 0."""
+        for segment in self._segments:
+            if position < segment.n_rows:
+                row = position if segment.kept is None else int(segment.kept[position])
+                return segment.source, segment.first + row
+            position -= segment.n_rows
+        raise IndexError(position)
+
+
+@dataclass
+class _Problem:
+    message: str
+    """With {rows} in place of where."""
+    advice: str
+    n_rows: int = 0
+    examples: list[tuple[RowSource, int, Any]] = field(default_factory=list[Any])
+
+
+class BadRows:
+    """Collects bad rows by what is wrong with them, and raises one error about all."""
+
+    def __init__(self) -> None:
+        self._problems: dict[str, _Problem] = {}
+
+    def add(
+        self, message: str, advice: str, source: RowSource, rows: NDArray[Any], texts: Any = None
+    ) -> None:
+        """Add rows of a source, counted from 0, with what they hold."""
+        problem = self._problems.setdefault(message, _Problem(message, advice))
+        problem.n_rows += len(rows)
+        for position in range(min(len(rows), _MAX_SHOWN - len(problem.examples))):
+            text = None if texts is None else texts[position]
+            problem.examples.append((source, int(rows[position]), text))
+
+    def add_kept(
+        self, message: str, advice: str, locator: RowLocator, positions: NDArray[Any], texts: Any
+    ) -> None:
+        """Add rows by their positions among all that are kept."""
+        problem = self._problems.setdefault(message, _Problem(message, advice))
+        problem.n_rows += len(positions)
+        for position, text in zip(positions[:_MAX_SHOWN].tolist(), texts, strict=False):
+            problem.examples.append((*locator.find(position), text))
+
+    def raise_if_any(self) -> None:
+        """Raise an InputError that shows the first three rows of every problem and their number."""
+        problems = [problem for problem in self._problems.values() if problem.n_rows]
+        if not problems:
+            return
+        source = problems[0].examples[0][0]
+        text = " ".join(_describe(problem, source) for problem in problems)
+        raise BadRowsError(f"{source.label}: {text}" if source.label else text)
+
+
+def _describe(problem: _Problem, source: RowSource) -> str:
+    examples = [example for example in problem.examples if example[0] is source]
+    examples = examples or problem.examples  # all in other files
+    numbers = source.row_numbers([row for _, row, _ in examples])
+    shown = [
+        f"row {number}" if text is None else f"{text!r} in row {number}"
+        for number, (_, _, text) in zip(numbers, examples, strict=True)
+    ]
+    if examples[0][2] is None and len(shown) > 1:
+        shown = [f"rows {numbers[0]}", *map(str, numbers[1:])]
+    rows = " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    total = f"{problem.n_rows:,} rows in total; " if problem.n_rows > len(shown) else ""
+    where = problem.message.replace("{rows}", rows)
+    return f"{where} ({total}{source.counting}). {problem.advice}"
