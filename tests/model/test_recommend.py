@@ -211,8 +211,9 @@ def test_details_agree_with_the_explanation_of_each_pair(vary_by, monkeypatch):
     marks.eliminate_zeros()
     settings = {"element": "gamma", "vary_by": vary_by, "n_fits": 2, "max_iter": 4}
     model = HCPF(2, **settings, random_state=0).fit(data, exclude=marks).model_
-    found = model.recommend("all", n=3, details=True)
-    plain = model.recommend("all", n=3)
+    users = np.random.default_rng(1).permutation(30)
+    found = model.recommend(users, n=3, details=True)
+    plain = model.recommend(users, n=3)
     assert list(found.item) == list(plain.item)
     low, high = model.predict_distribution(found.user, found.item).observed.interval(0.9)
     np.testing.assert_allclose(found.low, low, rtol=0.02)

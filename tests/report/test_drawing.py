@@ -50,3 +50,17 @@ def test_text_in_charts_is_escaped():
     drawings = [chart, heat_map, BarList("<b>", "<u>", ["<i>"], [0.5])]
     text = "".join(drawing.to_svg() + drawing.svg() for drawing in drawings)
     assert re.search(r"<(b|i|u|script)>", text) is None
+
+
+def test_labels_of_a_large_heat_map_keep_their_distance():
+    import numpy as np
+
+    from hcpf.report.drawing import HeatMap
+
+    def labels(size):
+        names = [str(j + 1) for j in range(size)]
+        chart = HeatMap("overlap", "how", names, np.zeros((size, size)))
+        return [name for name in names if f">{name}</text>" in chart.svg()]
+
+    assert labels(6) == ["1", "2", "3", "4", "5", "6"]
+    assert labels(24) == [str(j) for j in range(1, 25, 2)]

@@ -244,3 +244,30 @@ def test_a_large_matrix_is_sampled(rng, tmp_path, monkeypatch):
     matrix = sparse.random_array((60, 20), density=0.2, rng=rng, format="csr")
     page = read(write_report(fitted(matrix, element="gamma"), tmp_path / "r.html"))
     assert "How many items do users have?" in page.text
+
+
+def test_ids_are_cut_and_isolated(tmp_path):
+    from hcpf import HCPF, Interactions
+    from hcpf.report import write_report
+
+    long, hebrew = "x" * 10_000, "שלום"
+    users = [long, hebrew, "c", "d"]
+    matrix = [[1.0, 2.0, 0], [2.0, 0, 3.0], [0, 2.0, 1.0], [1.5, 1.0, 0]]
+    data = Interactions.from_matrix(matrix, users=users, items=["a", "b", "c"])
+    model = HCPF(1, element="gamma", n_fits=1, max_iter=3, random_state=0).fit(data)
+    text = write_report(model, tmp_path / "r.html", users=[long, hebrew]).read_text("utf-8")
+    assert long[:130] not in text
+    assert long[:119] + "…" in text
+    assert f"\u2068{hebrew}\u2069" in text
+    assert "All 4 users are in this file" in text
+
+
+def test_a_single_value_is_not_given_as_a_range(tmp_path):
+    from hcpf import HCPF
+    from hcpf.report import write_report
+
+    model = HCPF(1, element="degenerate", n_fits=1, max_iter=3, random_state=0)
+    model.fit([[1, 1, 0], [0, 1, 1], [1, 0, 1]])
+    text = write_report(model, tmp_path / "r.html").read_text("utf-8")
+    assert "All values are 1" in text
+    assert "between 1 and 1" not in text

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.inputs import load_model, read_names
+from hcpf.cli.inputs import load_model, parse_ids, read_names
 from hcpf.cli.output import prepare_file, replacing, show_json
 
 
@@ -22,6 +22,13 @@ def report(
             help="File that [b]hcpf evaluate --output[/b] wrote, for the section on predictions.",
         ),
     ] = None,
+    user: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--user", help="Id of a user to show as an example; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     names: options.Names = None,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
@@ -34,7 +41,10 @@ def report(
     scored = None if evaluation is None else Evaluation.load(evaluation)
     fitted = load_model(model)
     known = read_names(names, fitted.items)
+    users = parse_ids(fitted.user_index, user) if user else None
     with replacing(output) as partial:
-        write_report(fitted, partial, evaluation=scored, names=known or None, overwrite=True)
+        write_report(
+            fitted, partial, evaluation=scored, names=known or None, users=users, overwrite=True
+        )
     if as_json:
         show_json({"path": str(output)})

@@ -4,6 +4,7 @@ At the optimum :math:`a_{uk} = \eta + \sum_j \mathrm E[n_{uj}]\,\varphi_{ujk}`, 
 :math:`\sum_k \mathrm E[v_{ik}]\,a_{uk}/b_{uk}` is a sum over the entries j and the prior.
 """
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -48,11 +49,8 @@ def main_sources(
     for block in _blocks(np.diff(seen.indptr)[rows]):
         own = _own_entries(model, rows[block], seen)
         weights = [entry_weights(model, fit, own) for fit in model.posteriors]
-        bounds = (
-            np.searchsorted(own.users, rows[block], side="left"),
-            np.searchsorted(own.users, rows[block], side="right"),
-        )
-        for position, first, last in zip(block, *bounds, strict=True):
+        bounds = np.searchsorted(own.user_index, np.arange(len(block) + 1))
+        for position, (first, last) in zip(block, pairwise(bounds), strict=True):
             if first == last:
                 continue
             pairs = pairs_of[position]
@@ -66,6 +64,8 @@ def main_sources(
 class _Entries(NamedTuple):
     """Entries of some users, user by user."""
 
+    user_index: Positions
+    """Index of the entry's user among those asked for."""
     users: Positions
     items: Positions
     values: FloatArray
@@ -75,6 +75,7 @@ def _own_entries(model: "FittedModel", rows: Positions, seen: Csr) -> _Entries:
     """Return the entries of users in ``seen`` that took part in training."""
     entries = seen[rows].tocoo()
     own = _Entries(
+        entries.row.astype(np.int64),
         rows[entries.row].astype(np.int64),
         entries.col.astype(np.int64),
         model.element.seen(entries.data.astype(np.float64)),
@@ -85,7 +86,7 @@ def _own_entries(model: "FittedModel", rows: Positions, seen: Csr) -> _Entries:
     marked = model.excluded[rows].tocoo()
     excluded = rows[marked.row].astype(np.int64) * n_items + marked.col
     kept = np.isin(own.users * n_items + own.items, excluded, invert=True)
-    return _Entries(own.users[kept], own.items[kept], own.values[kept])
+    return _Entries(own.user_index[kept], own.users[kept], own.items[kept], own.values[kept])
 
 
 def _blocks(sizes: NDArray[np.integer]) -> list[Positions]:

@@ -10,10 +10,7 @@ from hcpf.model.fitted import FittedModel
 from hcpf.model.predict import listed
 from hcpf.model.resolve import training_data
 
-LEVEL = 0.9
-"""Probability of the intervals of recommended values."""
-
-_ACTIVE, _RANDOM = 120, 120  # users of a sample
+_ACTIVE, _RANDOM = 250, 250  # users of a sample
 _ENTRIES, _RECOMMENDATIONS, _REASONS = 8, 6, 3  # of a profile
 _EXAMPLE_QUANTILES = (0.98, 0.75, 0.5, 0.2)  # of the number of items
 Rows = NDArray[np.int64]
@@ -64,24 +61,19 @@ def sample_users(model: FittedModel, include: Rows, rng: np.random.Generator) ->
     return chosen[np.argsort(-count[chosen], kind="stable")].astype(np.int64)
 
 
-def user_profiles(
-    model: FittedModel, rows: Rows, n_explained: int = _RECOMMENDATIONS
-) -> list[Profile]:
-    """Return profiles of users; ``n_explained`` recommendations of each come with reasons."""
+def user_profiles(model: FittedModel, rows: Rows, *, all_reasons: bool = False) -> list[Profile]:
+    """Return profiles of users, with the main reason of each recommendation or with several."""
     # Without a model of missing pairs there is no probability to rank by.
     by = "value" if model.value_model.train_on == "observed" else "consensus"
-    best = model.recommend(model.users[rows], _RECOMMENDATIONS, by=by)
-    low, high = model.predict_distribution(best.user, best.item).observed.interval(LEVEL)
+    best = model.recommend(model.users[rows], _RECOMMENDATIONS, by=by, details=True)
     owner = model.user_index.positions(best.user)
-    position = model.item_index.positions(best.item)
     by_user: dict[int, list[Recommendation]] = {}
-    for j, row in enumerate(owner):
-        reasons: list[tuple[int, float]] = []
-        if best.rank[j] <= n_explained:
-            reasons = _reasons(model, best.user[j], best.item[j])
-        numbers = (best.probability[j], best.value[j], low[j], high[j])
+    for row, item, one in zip(owner, model.item_index.positions(best.item), best, strict=True):
+        reasons = _reasons(model, one.user, one.item) if all_reasons else []
+        if not all_reasons and one.reason is not None:
+            reasons = [(int(model.item_index.positions([one.reason])[0]), one.reason_share)]
         by_user.setdefault(int(row), []).append(
-            Recommendation(int(position[j]), *(float(x) for x in numbers), reasons=reasons)
+            Recommendation(int(item), one.probability, one.value, one.low, one.high, reasons)
         )
     return [_profile(model, int(row), by_user.get(int(row), [])) for row in rows]
 

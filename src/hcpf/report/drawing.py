@@ -26,6 +26,8 @@ from hcpf.io import as_path, atomic_path, os_errors
 from hcpf.model.tables import Table
 from hcpf.report.text import percent, short, tick, tick_percent
 
+_MIN_LABEL_WIDTH = 18.0  # of a heat map's labels, two digits and a gap
+
 LIGHT = {
     "ink": "#1f2328", "muted": "#59636e", "paper": "#fff", "panel": "#f6f8fa", "edge": "#d1d9e0",
     "grid": "#e4e8ec", "model": "#1f5fa8", "first": "#b35900", "second": "#0f766e",
@@ -391,9 +393,11 @@ class HeatMap(Drawing):
         size, points = len(self.names), self.points()
         left, side = 26.0, (WIDTH - 30) / max(size, 4)
         darkest = max([0.3, *(point.y for point in points)])
+        every = math.ceil(_MIN_LABEL_WIDTH / side)  # labels closer than that run together
         parts = [
             text
             for j, name in enumerate(self.names)
+            if j % every == 0
             for text in (
                 _TEXT.format("end", left - 5, (j + 0.5) * side + 4, name),
                 _TEXT.format("middle", left + (j + 0.5) * side, size * side + 16, name),

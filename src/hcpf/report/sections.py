@@ -31,7 +31,10 @@ def headline(model: FittedModel, evaluation: Evaluation | None) -> Facts:
     quantiles = None
     if not isinstance(model.element, Presence):
         quantiles = np.quantile(data.values, [0.05, 0.5, 0.95]).tolist()
-    return {"data": data, "quantiles": quantiles, "evaluation": evaluation}
+    one_value = float(data.values[0]) if np.ptp(data.values) == 0 else None
+    return {
+        "data": data, "quantiles": quantiles, "one_value": one_value, "evaluation": evaluation
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -248,6 +251,7 @@ def _component(found: Components, j: int, labels: list[str]) -> Facts:
 
     return {
         "share": float(found.share[j]),
+        "value_share": None if found.value_share is None else float(found.value_share[j]),
         "width": float(found.share[j] / found.share[0]),
         "distinctive": items(found.distinctive(j, _ITEMS)),
         "largest": items(found.largest(j, _ITEMS)),

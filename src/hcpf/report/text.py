@@ -3,12 +3,14 @@
 import math
 from collections.abc import Sequence
 from typing import Any
+from unicodedata import bidirectional
 
 from hcpf.data.canonical import plain
 from hcpf.evaluate.scoring import Score
 
 NOTHING = "–"
 """What stands where a number does not apply."""
+_MAX_LABEL = 120  # characters of an id or a name
 
 
 def short(value: float) -> str:
@@ -119,5 +121,23 @@ def listed(words: Sequence[str]) -> str:
 
 
 def id_text(value: Any) -> str:
-    """Return an id as text."""
-    return str(plain(value))
+    """Return an id as text that a page can show."""
+    return label(str(plain(value)))
+
+
+def label(text: str) -> str:
+    """Return an id or a name so that it fits into a line and does not turn its neighbors around.
+
+    Long ones are cut. Text with letters that run from right to left is isolated: the numbers that
+    follow it stay where they are.
+
+    Examples
+    --------
+    >>> label("x" * 200)[-3:], len(label("x" * 200)), label("tea")
+    ('xx…', 120, 'tea')
+    """
+    if len(text) > _MAX_LABEL:
+        text = f"{text[: _MAX_LABEL - 1]}…"
+    if any(bidirectional(letter) in ("R", "AL", "RLE", "RLO", "RLI") for letter in text):
+        return f"\u2068{text}\u2069"
+    return text

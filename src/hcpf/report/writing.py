@@ -14,6 +14,7 @@ import jinja2
 import numpy as np
 
 from hcpf._checks import flag, whole
+from hcpf._progress import Advance, progress_bar
 from hcpf._version import __version__
 from hcpf.core.axis import Axis
 from hcpf.data.names import item_labels, read_names
@@ -25,13 +26,14 @@ from hcpf.evaluate.scoring import explains_missing
 from hcpf.io import as_path, atomic_path, os_errors
 from hcpf.model.components import summarize_components
 from hcpf.model.fitted import FittedModel
-from hcpf.model.profiles import LEVEL, Profile, example_users, sample_users, user_profiles
+from hcpf.model.profiles import Profile, example_users, sample_users, user_profiles
+from hcpf.model.recommend import DETAILS_LEVEL
 from hcpf.model.resolve import fitted_model, training_data
 from hcpf.report import sections
 from hcpf.report.drawing import DARK, LIGHT, style_sheet
-from hcpf.report.text import NOTHING, counted, id_text, listed, percent, short
+from hcpf.report.text import NOTHING, counted, id_text, label, listed, percent, short
 
-_EXPLAINED = 3  # recommendations of a user that come with reasons, if the model is a single fit
+_STAGES = 5  # of writing a report, for the progress bar
 
 
 def write_report(
@@ -43,6 +45,7 @@ def write_report(
     users: Any = None,
     seed: int = 0,
     overwrite: bool = False,
+    progress: bool | None = None,
 ) -> Path:
     """Write a report on a fitted model: one HTML file that needs nothing else.
 
@@ -60,11 +63,14 @@ def write_report(
     names : dict or path, optional
         Readable names of items by their ids; or a CSV or Parquet file with columns id and name.
     users : ids, optional
-        Example users to show; by default four, from active to occasional ones.
+        Example users to show; by default four, from active to occasional ones. The look-up
+        includes them, the most active users and a random sample.
     seed : int
         Seed of all draws.
     overwrite : bool
         Whether a file of that name may be replaced.
+    progress : bool, optional
+        Whether to show a progress bar; by default only in a terminal.
 
     Returns
     -------
@@ -79,9 +85,12 @@ def write_report(
     target = as_path("output", output)
     if os.path.lexists(target) and (not flag("overwrite", overwrite) or target.is_dir()):
         raise InputError(f"{target} exists already: pass overwrite=True to replace a file.")
-    fitted = fitted_model(model)
-    scored = _evaluation(fitted, evaluation)
-    text = _page(fitted, scored, names, users, whole("seed", seed, least=0))
+    with progress_bar(progress, "Report", _STAGES) as advance:
+        advance(0, "reading the model")
+        fitted = fitted_model(model)
+        advance(1, "scoring held-out pairs")
+        scored = _evaluation(fitted, evaluation)
+        text = _page(fitted, scored, names, users, whole("seed", seed, least=0), advance)
     with os_errors(InputError, f"{target} cannot be written"), atomic_path(target) as partial:
         partial.write_text(text, encoding="utf-8", errors="replace")
     return target
@@ -109,16 +118,19 @@ def _evaluation(model: FittedModel, given: Any) -> Evaluation | None:
 
 
 def _page(
-    model: FittedModel, evaluation: Evaluation | None, names: Any, users: Any, seed: int
-) -> str:
-    labels = item_labels(model.items, read_names(names, model.items))
+    model: FittedModel, evaluation: Evaluation | None, names: Any, users: Any, seed: int,
+    advance: Advance,
+) -> str:  # fmt: skip
+    labels = [label(text) for text in item_labels(model.items, read_names(names, model.items))]
     shown = example_users(model, users)
     rng = np.random.default_rng(seed)
-    # Finding reasons takes most of the time, once per fit.
-    explained = max(1, _EXPLAINED // len(model.posteriors))
-    lookup = user_profiles(model, sample_users(model, shown, rng), explained)
+    advance(1, "looking at users")
+    lookup = user_profiles(model, sample_users(model, shown, rng))
+    examples = user_profiles(model, shown, all_reasons=True)
+    advance(1, "comparing data with the model")
     check = evaluation.values if evaluation else check_values(model, None, rng)
     has_missing = explains_missing(model)
+    advance(1, "drawing")
     checks = {axis: check_activity(model, axis, rng) for axis in Axis} if has_missing else {}
     people = [_person(model, one, labels) for one in lookup]
     settings, script = settings_text(model), _source("script.js")
@@ -144,11 +156,11 @@ def _page(
             convergence=sections.convergence(model),
             activity=sections.activity(checks),
             components=sections.components(model, summarize_components(model), labels),
-            level=LEVEL,
+            level=DETAILS_LEVEL,
             has_missing=has_missing,
             n_fits=len(model.posteriors),
             n_users=len(model.users),
-            examples=[_person(model, one, labels) for one in user_profiles(model, shown)],
+            examples=[_person(model, one, labels) for one in examples],
             people=people,
             people_json=_compact(people),
         )

@@ -103,7 +103,8 @@
       row.hidden = !texts[row.dataset.row].includes(wanted);
       shown += !row.hidden;
     }
-    found.textContent = wanted ? `${shown} of ${rows.length} users` : "";
+    const none = shown || !found.dataset.none ? "" : `. ${found.dataset.none}`;
+    found.textContent = wanted ? `${shown} of ${rows.length} users${none}` : "";
   };
   search.addEventListener("input", filter);
 
