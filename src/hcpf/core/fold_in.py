@@ -1,13 +1,15 @@
 """Posteriors of new rows, the other axis held fixed: half-steps until each row has converged.
 
-The ELBO of a row may have several local maxima. A row is therefore started from several points,
-and the one with the highest ELBO is kept. Rows are stacked for that: all rows from the first start,
-then all from the second, and so on, so that one call of the kernels does them all.
+The ELBO of a row may have several local maxima. A row is therefore started from several points:
+with all components alike, from the fitted row among a few that makes its entries most likely, and
+from its own fitted row if it has one. The start with the highest ELBO is kept. The rows are stacked
+for that, all rows from the first start, then all from the second, so that one call does them all.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,7 @@ from hcpf.core.axis import Axis, AxisState, empty_axis
 from hcpf.core.collective import LOCAL
 from hcpf.core.count_tables import CountTables, tabulate_values
 from hcpf.core.layout import Layout, Values, lay_out_rows
-from hcpf.core.posterior import FactorPosterior, axis_prior, posterior_of
+from hcpf.core.posterior import FactorPosterior, Posterior, axis_prior, posterior_of
 from hcpf.core.priors import Priors
 from hcpf.core.rates import needed_log2_rate
 from hcpf.core.table_cache import TableCache
@@ -34,6 +36,9 @@ MAX_SWEEPS = 5_000
 _TYPICAL_SWEEPS = 20.0
 _MIN_GAIN = 1e-5
 """Nats by which another start must be better than the first: less is rounding."""
+_N_CANDIDATES = 64  # fitted rows that one is chosen from as a start
+_MIN_RATE = 1e-30
+_MAX_ROWS = 1 << 14  # folded in at once, which bounds the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,33 +52,68 @@ class FoldInModel:
     tables: TableCache
 
 
-class NewRows:
-    """New rows of an axis, laid out once for all fits, in the place of users.
+class NewRows(NamedTuple):
+    """New rows of an axis as given.
 
     ``matrix`` holds the new rows, and the rows of the other axis as its columns; its values are as
     the element sees them. The pairs in ``exclude`` take no part, nor do columns that are not
-    ``measured`` (by default all are).
+    ``measured`` (by default all are). ``known`` are the positions of the rows among the fitted
+    ones, -1 for those that are not.
     """
 
-    def __init__(
-        self,
-        model: FoldInModel,
-        axis: Axis,
-        matrix: Csr,
-        *,
-        n_starts: int,
-        exclude: Csr | None = None,
-        measured: NDArray[np.int64] | None = None,
-    ) -> None:
-        self.model, self.axis, self.n_rows = model, axis, matrix.shape[0]
-        self.value_model, self._measured = model.value_model, measured
-        if matrix.nnz == 0:  # there is no value to tabulate any element for
+    matrix: Csr
+    exclude: Csr | None = None
+    measured: NDArray[np.int64] | None = None
+    known: NDArray[np.int64] | None = None
+
+    def part(self, rows: slice) -> "NewRows":
+        """Return some of the rows."""
+        if rows == slice(0, self.matrix.shape[0]):
+            return self
+        exclude = None if self.exclude is None else sparse.csr_array(self.exclude[rows])
+        known = None if self.known is None else self.known[rows]
+        return NewRows(sparse.csr_array(self.matrix[rows]), exclude, self.measured, known)
+
+
+def fold_in_rows(
+    model: FoldInModel, axis: Axis, fits: Sequence[Posterior], new: NewRows
+) -> tuple[FactorPosterior, ...]:
+    """Return the posterior of new rows of an axis in each fit, the other axis held fixed."""
+    found: list[list[FactorPosterior]] = []
+    n_rows = new.matrix.shape[0]
+    for first in range(0, max(n_rows, 1), _MAX_ROWS):
+        stacked = _StackedRows(model, axis, new.part(slice(first, min(first + _MAX_ROWS, n_rows))))
+        found.append([_fold_in(stacked, fit) for fit in fits])
+    return tuple(parts[0].joined(*parts[1:]) for parts in zip(*found, strict=True))
+
+
+def _fold_in(stacked: "_StackedRows", fit: Posterior) -> FactorPosterior:
+    """Return the posterior of the rows in one fit."""
+    fitted = fit.axis(stacked.axis)
+    fold = _FoldIn(stacked, fitted, fit.axis(stacked.axis.other))
+    fold.run()
+    found, theta = posterior_of(fold.mine, fold.prior, fold.best_rows()), fitted.theta
+    if theta is not None and found.theta is None:
+        at_prior = ThetaPosterior.at_prior(stacked.n_rows, theta.chi0, theta.nu0)
+        found = replace(found, theta=at_prior)
+    return found
+
+
+class _StackedRows:
+    """New rows once per start, in the place of users; laid out once for all fits."""
+
+    def __init__(self, model: FoldInModel, axis: Axis, new: NewRows) -> None:
+        self.model, self.axis, self.n_rows = model, axis, new.matrix.shape[0]
+        self.value_model, self._measured = model.value_model, new.measured
+        if new.matrix.nnz == 0:  # there is no value to tabulate any element for
             self.value_model = self.value_model.replace(
                 element=Degenerate(), vary_by=None, hurdle=False
             )
-        self.columns, matrix, exclude = _compress(matrix, exclude)
-        self._matrix = _stacked(matrix, n_starts)
-        self._exclude = None if exclude is None else _stacked(exclude, n_starts)
+        self.known = new.known if new.known is not None and np.any(new.known >= 0) else None
+        self.columns, place = _used_columns(new.matrix, new.exclude)
+        n_starts = 2 if self.known is None else 3
+        self._matrix = _stacked(new.matrix, place, n_starts)
+        self._exclude = None if new.exclude is None else _stacked(new.exclude, place, n_starts)
         self.values = Values(self._matrix, None, LOCAL)
         self.pooling = Pooling.of(self.value_model)
 
@@ -115,54 +155,17 @@ class NewRows:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
-    """Shapes and means that all new rows begin from."""
-
-    shape: NDArray[np.float32]
-    mean: NDArray[np.float32]
-
-
-def fold_in_rows(
-    new: NewRows,
-    fixed: FactorPosterior,
-    theta: ThetaPosterior | None,
-    starts: Sequence[Start] = (),
-) -> FactorPosterior:
-    """Return the posterior of new rows in one fit, the other axis held ``fixed``.
-
-    ``theta`` is the fitted axis' theta posterior, whose prior the new rows share; None where the
-    rows of that axis have no means. Every row is started with all components alike and from each of
-    ``starts``.
-    """
-    fold = _FoldIn(new, fixed, theta, starts)
-    fold.run()
-    rows = fold.best_rows() if starts else np.arange(new.n_rows)
-    found = posterior_of(fold.mine, fold.prior, rows)
-    if theta is not None and found.theta is None:
-        found = replace(found, theta=ThetaPosterior.at_prior(new.n_rows, theta.chi0, theta.nu0))
-    return found
-
-
 class _FoldIn:
     """The stacked rows of one fit, beside the columns that they have entries in."""
 
-    def __init__(
-        self,
-        new: NewRows,
-        fixed: FactorPosterior,
-        theta: ThetaPosterior | None,
-        starts: Sequence[Start],
-    ) -> None:
+    def __init__(self, new: _StackedRows, fitted: FactorPosterior, fixed: FactorPosterior) -> None:
         size = fixed.shape_.shape[1]
         self.new, self.pooling, self.element = new, new.pooling, new.value_model.element
         self.tables, self.layout = new.tables
         self.prior = axis_prior(new.model.priors, new.axis, size, scale=new.model.tempering)
         self.base = new.shared_rate(fixed)
         self.other = self._fixed_axis(fixed.at(new.columns))
-        self.mine = self._start(size, starts)
-        if self.pooling is not None and theta is not None:
-            self.mine.theta = ThetaPosterior.at_prior(self.mine.n_rows, theta.chi0, theta.nu0)
+        self.mine = self._start(fitted)
         self._shift()
 
     def run(self) -> None:
@@ -201,21 +204,41 @@ class _FoldIn:
         kernels.scale_rows(other.factors)
         return other
 
-    def _start(self, size: int, starts: Sequence[Start]) -> AxisState:
-        """Begin with all components alike (the fixed axis breaks the symmetry), and as given."""
-        n_rows, entries = self.new.n_rows, self.layout.entries
-        mine = empty_axis(Axis.USERS, len(entries.start), size)
+    def _start(self, fitted: FactorPosterior) -> AxisState:
+        """Begin with all components alike (the fixed axis breaks the symmetry), and as fitted."""
+        n_rows, size = self.new.n_rows, len(self.base)
+        mine = empty_axis(Axis.USERS, self.layout.n_rows, size)
         factors, degrees = mine.factors, self.layout.degrees[:n_rows]
         factors.a[:n_rows] = (self.prior.shape + degrees / size)[:, None]
         level = self.base if self.new.trains_on_missing else np.ones(size)
         factors.mean[:n_rows] = factors.a[:n_rows] / (1.0 + level)
-        for j, start in enumerate(starts, 1):
-            rows = slice(j * n_rows, (j + 1) * n_rows)
-            factors.a[rows], factors.mean[rows] = start.shape, start.mean
+        begin = fitted.at(self._fitted_starts(fitted))
+        factors.a[n_rows:], factors.mean[n_rows:] = begin.shape_, begin.mean_
         row_sums = factors.mean.sum(axis=1, dtype=np.float64)
         factors.activity_b[:] = self.prior.activity_rate + row_sums
         kernels.scale_rows(factors)
+        if self.pooling is not None and begin.theta is not None:
+            at_prior = ThetaPosterior.at_prior(n_rows, begin.theta.chi0, begin.theta.nu0)
+            mine.theta = at_prior.joined(begin.theta)
         return mine
+
+    def _fitted_starts(self, fitted: FactorPosterior) -> NDArray[np.int64]:
+        """Return the fitted rows to begin from: a similar one each, then the rows' own."""
+        n_fitted, known = len(fitted.mean_), self.new.known
+        candidates = np.linspace(0, n_fitted - 1, min(_N_CANDIDATES, n_fitted)).astype(np.int64)
+        means, entries = fitted.mean_[candidates], self.layout.entries
+        rates = np.maximum(self.other.factors.mean @ means.T, np.float32(_MIN_RATE))
+        scores = np.log(rates) if self.new.trains_on_missing else np.log(rates) - rates
+        similar, n_rows = np.zeros(self.new.n_rows, np.int64), self.new.n_rows
+        run_in_parallel(
+            kernels.most_similar, n_rows, entries.start, entries.stop, entries.index, scores,
+            (-means @ self.base).astype(np.float32), similar,
+            work=len(candidates) * len(entries.index),
+        )  # fmt: skip
+        similar = candidates[similar]
+        if known is None:
+            return similar
+        return np.concatenate([similar, np.where(known >= 0, known, similar)])
 
     def _shift(self) -> None:
         """Shift the log rates from where the tables were made to the rows' theta."""
@@ -255,8 +278,8 @@ class _FoldIn:
         return self.prior.scale * likelihood + parts[2]
 
 
-def _compress(matrix: Csr, exclude: Csr | None) -> tuple[NDArray[np.int64], Csr, Csr | None]:
-    """Return the columns that have entries or excluded pairs, and both matrices over them."""
+def _used_columns(matrix: Csr, exclude: Csr | None) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the columns that have entries or excluded pairs, and the number of each among them."""
     is_used = np.zeros(matrix.shape[1], np.bool_)
     is_used[matrix.indices] = True
     if exclude is not None:
@@ -264,24 +287,17 @@ def _compress(matrix: Csr, exclude: Csr | None) -> tuple[NDArray[np.int64], Csr,
     columns = np.flatnonzero(is_used)
     place = np.empty(matrix.shape[1], np.int32)
     place[columns] = np.arange(len(columns), dtype=np.int32)
-
-    def renumbered(old: Csr) -> Csr:
-        parts = old.data, place[old.indices], old.indptr
-        return sparse.csr_array(parts, shape=(old.shape[0], len(columns)))
-
-    return columns, renumbered(matrix), None if exclude is None else renumbered(exclude)
+    return columns, place
 
 
-def _stacked(matrix: Csr, times: int) -> Csr:
-    """Return the rows of a matrix several times, one after the other."""
-    if times == 1:
-        return matrix
+def _stacked(matrix: Csr, place: NDArray[np.int32], times: int) -> Csr:
+    """Return the rows of a matrix several times, one after the other, its columns renumbered."""
     pointer = np.arange(times)[:, None] * matrix.nnz + matrix.indptr[:-1].astype(np.int64)
     return sparse.csr_array(
         (
             np.tile(matrix.data, times),
-            np.tile(matrix.indices, times),
+            np.tile(place[matrix.indices], times),
             np.append(pointer.ravel(), times * matrix.nnz),
         ),
-        shape=(times * matrix.shape[0], matrix.shape[1]),
+        shape=(times * matrix.shape[0], len(place)),
     )

@@ -64,15 +64,13 @@ class FactorPosterior:
             None if self.theta is None else self.theta.at(rows),
         )
 
-    def joined(self, more: "FactorPosterior") -> "FactorPosterior":
+    def joined(self, *more: "FactorPosterior") -> "FactorPosterior":
         """Return these rows followed by more."""
-        names = ("shape_", "mean_", "activity_a", "activity_b")
-        theta = self.theta
-        if theta is not None and more.theta is not None:
-            theta = theta.joined(more.theta)
+        names, parts = ("shape_", "mean_", "activity_a", "activity_b"), (self, *more)
+        thetas = [part.theta for part in parts if part.theta is not None]
         return FactorPosterior(
-            *(np.concatenate([getattr(self, name), getattr(more, name)]) for name in names),
-            theta=theta,
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in names),
+            theta=thetas[0].joined(*thetas[1:]) if len(thetas) == len(parts) else self.theta,
         )
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float32]:

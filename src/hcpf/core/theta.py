@@ -64,11 +64,10 @@ class ThetaPosterior:
         """Return some of the rows, chosen as NumPy would."""
         return replace(self, chi=self.chi[rows], nu=self.nu[rows])
 
-    def joined(self, more: "ThetaPosterior") -> "ThetaPosterior":
+    def joined(self, *more: "ThetaPosterior") -> "ThetaPosterior":
         """Return these rows followed by more."""
-        return replace(
-            self, chi=np.concatenate([self.chi, more.chi]), nu=np.concatenate([self.nu, more.nu])
-        )
+        chi, nu = ([getattr(part, name) for part in (self, *more)] for name in ("chi", "nu"))
+        return replace(self, chi=np.concatenate(chi), nu=np.concatenate(nu))
 
     def observing(
         self, chi: FloatArray, nu: FloatArray, rows: slice = slice(None)

@@ -12,11 +12,17 @@ from hcpf.data.interactions import Interactions
 from hcpf.errors import InputError
 
 
-def align_items(data: Interactions, items: IdIndex) -> Interactions:
+def align_items(data: Interactions, items: IdIndex, *, drop_unknown: bool = False) -> Interactions:
     """Return the same rows over the known items, in their order."""
-    columns = _positions(items, data.items, "item", data.matrix.indices)
     entries = data.matrix.tocoo()
-    matrix = _matrix(entries.data, entries.row, columns[entries.col], (data.n_users, len(items)))
+    values, rows, columns = entries.data, entries.row, entries.col
+    if drop_unknown:
+        positions = items.known(data.items)
+        kept = positions[columns] >= 0
+        values, rows, columns = values[kept], rows[kept], columns[kept]
+    else:
+        positions = _positions(items, data.items, "item", data.matrix.indices)
+    matrix = _matrix(values, rows, positions[columns], (data.n_users, len(items)))
     return Interactions(matrix, data.users, items.ids)
 
 
@@ -48,10 +54,13 @@ def _positions(
     positions = known.known(ids)
     unknown = np.intersect1d(np.flatnonzero(positions < 0), used)
     if len(unknown):
-        method = "fold_in_items" if what == "item" else "fold_in"
+        method, drop = "fold_in", ""
+        if what == "item":
+            method, drop = "fold_in_items", ' (unknown="drop" does)'
         raise InputError(
             f"Unknown {what} {plain(ids[unknown[0]])!r} ({len(unknown)} unknown {what}s in total). "
-            f"Remove their entries, or fit the new {what}s first with partial_fit() or {method}()."
+            f"Remove their entries{drop}, or fit the new {what}s first with partial_fit() or "
+            f"{method}()."
         )
     return positions
 

@@ -45,6 +45,19 @@ def triples_from_frame(
     return builder.finish(), None if value is None else str(wanted[2]), columns, builder.remarks
 
 
+def matrix_from_frame(frame: Any) -> tuple[Any, Any, Any]:
+    """Read a data frame with one row per user and one column per item.
+
+    Returns the values, the ids of the rows (pandas only, else None) and the names of the columns.
+    """
+    native = _as_frame(frame)
+    if isinstance(native, nw.LazyFrame):
+        native = _guarded(native.collect)
+    values = _guarded(native.to_numpy)
+    names = getattr(frame, "columns", None) if hasattr(frame, "index") else native.columns
+    return values, getattr(frame, "index", None), names
+
+
 def _as_frame(frame: Any) -> Any:
     """Return the frame as narwhals wraps it."""
     if isinstance(frame, pa.RecordBatch):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,25 +25,61 @@ def as_interactions(X: Any) -> Interactions:
     """Return Interactions as they are, AnnData by its names, and anything else as a matrix."""
     if isinstance(X, Interactions):
         return X
-    if hasattr(X, "obs_names") and hasattr(X, "var_names"):
-        return Interactions.from_anndata(X)
-    return Interactions.from_matrix(X)
+    return Interactions.from_anndata(X) if _has_names(X) else Interactions.from_matrix(X)
 
 
-def over_known(X: Any, axis: Axis, known: IdIndex) -> Interactions:
+class Aligned(NamedTuple):
+    """Entries of new rows over the known rows of the other axis."""
+
+    data: Interactions
+    listed: NDArray[np.int64] | None
+    """The positions of the known rows that the source has; None for a matrix, which has all."""
+    n_unknown: int
+    """How many others the source has."""
+    are_columns: bool
+    """Whether the source has a column for each of them, as a table has; in a list of entries those
+    without entries do not occur."""
+    has_ids: bool
+    """Whether the new rows have ids of their own."""
+
+
+def over_known(X: Any, axis: Axis, known: IdIndex, *, drop_unknown: bool = False) -> Aligned:
     """Return the entries of ``X`` over the known rows of an axis: by id, or by position.
 
-    A mapping or a list of known ids gives the entries of a single new row.
+    A mapping or a list of known ids gives the entries of a single new row. With ``drop_unknown``
+    (items only) others are left out.
     """
     if isinstance(X, Mapping) or _is_id_list(X):
-        return _single_row(X, axis, known)
-    data, is_items = as_interactions(X), axis is Axis.ITEMS
-    if data is X:
-        return (align_items if is_items else align_users)(data, known)
+        return _single_row(X, axis, known, drop_unknown)
+    is_items = axis is Axis.ITEMS
+    is_frame = is_items and not isinstance(X, Interactions | np.ndarray) and hasattr(X, "columns")
+    data = _from_wide_frame(X) if is_frame else as_interactions(X)
+    if is_frame or _has_names(X):
+        if is_items:
+            aligned = align_items(data, known, drop_unknown=drop_unknown)
+        else:
+            aligned = align_users(data, known)
+        positions = known.known(data.items if is_items else data.users)
+        listed = positions[positions >= 0]
+        is_table = not isinstance(X, Interactions)
+        return Aligned(aligned, listed, len(positions) - len(listed), is_table, has_ids=True)
     size, side = (data.n_items, "columns") if is_items else (data.n_users, "rows")
     if size != len(known):
         raise InputError(f"X has {size} {side}, but {len(known)} {axis.value} are fitted.")
-    return replace(data, **{axis.value: known.ids})
+    return Aligned(replace(data, **{axis.value: known.ids}), None, 0, True, has_ids=False)
+
+
+def _from_wide_frame(frame: Any) -> Interactions:
+    """Return the entries of a data frame with a row per user and a column per item, 0 missing."""
+    from hcpf.data.frames import matrix_from_frame
+
+    values, users, items = matrix_from_frame(frame)
+    return Interactions.from_matrix(values, users=users, items=items)
+
+
+def _has_names(X: Any) -> bool:
+    """Return whether the rows and columns of ``X`` have ids: Interactions, or an AnnData."""
+    return isinstance(X, Interactions) or (hasattr(X, "obs_names") and hasattr(X, "var_names"))
 
 
 def over_both(name: str, pairs: Any, users: IdIndex, items: IdIndex) -> Csr:
@@ -53,7 +89,7 @@ def over_both(name: str, pairs: Any, users: IdIndex, items: IdIndex) -> Csr:
     """
     data = as_interactions(pairs)
     shape = len(users), len(items)
-    if data is not pairs:
+    if not _has_names(pairs):
         if data.shape != shape:
             raise InputError(f"{name} has shape {data.shape}, but the data have {shape}.")
         return data.matrix
@@ -76,24 +112,30 @@ def _is_id_list(X: Any) -> bool:
     return all(np.ndim(one) == 0 for one in cast("list[Any]", X))
 
 
-def _single_row(X: Any, axis: Axis, known: IdIndex) -> Interactions:
+def _single_row(X: Any, axis: Axis, known: IdIndex, drop_unknown: bool) -> Aligned:
     """Return one new row of the other axis with the values of known ids, 1 for ids in a list."""
     ids: list[Any] = list(X)
-    columns = known.positions(ids) if ids else np.zeros(0, np.int64)
-    if len(set(columns.tolist())) < len(ids):
+    columns = np.zeros(0, np.int64)
+    if ids:
+        columns = known.known(ids) if drop_unknown else known.positions(ids)
+    order, n_ids = np.flatnonzero(columns >= 0), len(ids)
+    order = order[np.argsort(columns[order])]
+    columns = columns[order]
+    if np.any(columns[1:] == columns[:-1]):
         raise InputError(f"X lists an id twice. Pass a mapping from {axis.word} to value instead.")
     try:
-        values = [float(X[one]) for one in ids] if isinstance(X, Mapping) else np.ones(len(ids))
+        values = [float(X[one]) for one in ids] if isinstance(X, Mapping) else np.ones(n_ids)
     except (TypeError, ValueError):
         raise InputError(f"X must map ids of {axis.value} to numbers; got {X!r}.") from None
-    order = np.argsort(columns)
-    parts = np.asarray(values, np.float64)[order], columns[order].astype(np.int32), [0, len(ids)]
-    if not np.isfinite(parts[0]).all():
+    if not np.isfinite(values).all():
         raise InputError(f"X must map ids of {axis.value} to finite numbers; got {X!r}.")
+    parts = np.asarray(values, np.float64)[order], columns.astype(np.int32), [0, len(columns)]
     row: Csr = sparse.csr_array(parts, shape=(1, len(known)))
     if axis is Axis.ITEMS:
-        return Interactions.of_checked(row, _NEW_IDS, known.ids)
-    return Interactions.of_checked(sparse.csr_array(row.T), known.ids, _NEW_IDS)
+        data = Interactions.of_checked(row, _NEW_IDS, known.ids)
+    else:
+        data = Interactions.of_checked(sparse.csr_array(row.T), known.ids, _NEW_IDS)
+    return Aligned(data, columns, n_ids - len(columns), are_columns=False, has_ids=False)
 
 
 def union(marks: Csr | None, more: Csr | None) -> Csr | None:

@@ -309,23 +309,48 @@ class FittedModel:
 
     # -- new users and items ------------------------------------------------------------------
 
-    def fold_in(self, X: Any, *, exclude: Any = None) -> "FittedModel":
+    def fold_in(
+        self,
+        X: Any,
+        *,
+        exclude: Any = None,
+        measured_items: str = "all",
+        unknown: str = "error",
+    ) -> "FittedModel":
         """Return a model for new users, estimated with the item factors held fixed.
 
-        Each user gets the posterior that training would give. The new model has these users
+        Each user's posterior is a local maximum of the ELBO, the best of several starts, among them
+        the fitted posterior of a user whose id the model has. For such a user, with the entries of
+        the training data, the ELBO is at least what training reached. The new model has these users
         only, and they are its data.
 
         Parameters
         ----------
-        X : Interactions, matrix, mapping or list
-            The new users. Interactions are matched by the ids of their items; a matrix must have
-            the fitted items as its columns. A mapping from items to values, or a list of items
-            with value 1, is a single user with the id "new".
-        exclude : Interactions or matrix, optional
-            Pairs, observed or missing, that take no part: its stored entries mark them. Pairs that
-            were excluded in training stay excluded where ``X`` has Interactions with their ids.
+        X : Interactions, AnnData, data frame, matrix, mapping or list
+            The new users. Items are matched by their ids: those of Interactions, the names of the
+            variables of an AnnData, or the columns of a data frame with one row per user (0 is
+            missing). A matrix must have the fitted items as its columns, in their order. A mapping
+            from items to values, or a list of items with value 1, is a single user with the id
+            "new".
+        exclude : Interactions, AnnData or matrix, optional
+            Pairs, observed or missing, that take no part: its stored entries mark them. A matrix
+            has the fitted items as its columns. Pairs that were excluded in training stay excluded
+            where ``X`` has their ids.
+        measured_items : {"all", "listed"}
+            Whether all fitted items were measured, so that those without an entry are missing, or
+            only those that ``X`` lists: its columns, or the items of Interactions or of a mapping.
+            The other items then take no part.
+        unknown : {"error", "drop"}
+            What to do with entries of items that the model does not have.
+
+        Notes
+        -----
+        A warning of the logger "hcpf" tells how many items match where an AnnData or a data frame
+        lacks fitted items that count as missing, or has unknown ones.
         """
-        return fold_in.fold_in(self, Axis.USERS, X, exclude)
+        return fold_in.fold_in(
+            self, Axis.USERS, X, exclude, measured=measured_items, unknown=unknown
+        )
 
     def fold_in_items(self, X: Any, *, exclude: Any = None) -> "FittedModel":
         """Return a model for new items, estimated with the user factors held fixed.
@@ -340,9 +365,15 @@ class FittedModel:
         """
         return fold_in.fold_in(self, Axis.ITEMS, X, exclude)
 
-    def transform(self, X: Any) -> FloatArray:
-        """Return the factors of new users (rows of ``X``), those of several fits side by side."""
-        return self.fold_in(X).combined.factors(Axis.USERS).astype(np.float64)
+    def transform(
+        self, X: Any, *, measured_items: str = "all", unknown: str = "error"
+    ) -> FloatArray:
+        """Return the factors of new users (rows of ``X``), those of several fits side by side.
+
+        Parameters are those of ``fold_in``.
+        """
+        found = self.fold_in(X, measured_items=measured_items, unknown=unknown)
+        return found.combined.factors(Axis.USERS).astype(np.float64)
 
     def transform_items(self, X: Any) -> FloatArray:
         """Return the factors of new items (columns of ``X``), several fits side by side."""

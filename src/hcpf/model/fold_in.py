@@ -1,5 +1,6 @@
 """New users and items of a fitted model, estimated with the other axis held fixed."""
 
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from hcpf._checks import one_of
 from hcpf._types import Csr
 from hcpf.core.axis import Axis
 from hcpf.core.fold_in import NewRows, fold_in_rows
@@ -17,29 +19,72 @@ from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import row_of_entries, select, without
 from hcpf.errors import InputError
-from hcpf.model.alignment import as_interactions, over_both, over_known, union
+from hcpf.model.alignment import Aligned, as_interactions, over_both, over_known, union
 from hcpf.model.predict import distribution
 
 if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
 
+logger = logging.getLogger("hcpf")
+
+MEASURED = ("all", "listed")
+UNKNOWN = ("error", "drop")
 _SCORED_FRACTION = 0.2  # of the entries
 
 
-def fold_in(model: "FittedModel", axis: Axis, X: Any, exclude: Any = None) -> "FittedModel":
+def fold_in(
+    model: "FittedModel",
+    axis: Axis,
+    X: Any,
+    exclude: Any = None,
+    *,
+    measured: str = "all",
+    unknown: str = "error",
+) -> "FittedModel":
     """Return a model for the users (or items) of ``X``."""
-    known = model.item_index if axis is Axis.USERS else model.user_index
-    data = over_known(X, axis.other, known)
-    excluded = _kept_exclusions(model, data) if isinstance(X, Interactions) else None
+    only_listed = one_of("measured_items", measured, MEASURED) == "listed"
+    drop_unknown = one_of("unknown", unknown, UNKNOWN) == "drop"
+    index = model.item_index if axis is Axis.USERS else model.user_index
+    aligned = over_known(X, axis.other, index, drop_unknown=drop_unknown)
+    data = aligned.data
+    _report_overlap(aligned, axis.other, len(index), only_listed)
+    excluded = _kept_exclusions(model, data) if aligned.has_ids else None
     if exclude is not None:
         users, items = IdIndex("users", data.users), IdIndex("items", data.items)
         excluded = union(excluded, over_both("exclude", exclude, users, items))
-    return _with_rows(model, axis, data, excluded)
+    listed = aligned.listed if only_listed else None
+    known = _known_rows(model, axis, data) if aligned.has_ids else None
+    return _with_rows(model, axis, data, excluded, measured=listed, known=known)
+
+
+def _report_overlap(aligned: Aligned, axis: Axis, n_known: int, only_listed: bool) -> None:
+    """Log how many of the columns of a table are known, and how many known ones it lacks."""
+    if aligned.listed is None or not aligned.has_ids:
+        return
+    n_listed, n_unknown = len(aligned.listed), aligned.n_unknown
+    n_lacking = n_known - n_listed
+    fate = "take no part" if only_listed else "count as missing"
+    # A table has a column for whatever was measured, so that a column is lacking for a reason.
+    is_doubtful = aligned.are_columns and (n_unknown or (n_lacking and not only_listed))
+    logger.log(
+        logging.WARNING if is_doubtful else logging.INFO,
+        "fold_in: X has %d of %d fitted %s; the other %d %s. %d unknown %s dropped.",
+        n_listed, n_known, axis.value, n_lacking, fate, n_unknown, axis.value,
+    )  # fmt: skip
+
+
+def _known_rows(model: "FittedModel", axis: Axis, data: Interactions) -> NDArray[np.int64] | None:
+    """Return the positions of the rows among the fitted ones; None if their ids differ in kind."""
+    index = model.user_index if axis is Axis.USERS else model.item_index
+    try:
+        return index.known(data.users if axis is Axis.USERS else data.items)
+    except InputError:
+        return None
 
 
 def score(model: "FittedModel", X: Any) -> float:
     """Return the mean log-likelihood of held-out entries of new users."""
-    data = over_known(X, Axis.ITEMS, model.item_index)
+    data = over_known(X, Axis.ITEMS, model.item_index).data
     matrix, seed = data.matrix, model.settings.get("random_state")
     rng = np.random.default_rng(seed if isinstance(seed, int) else 0)
     held = rng.random(matrix.nnz) < _SCORED_FRACTION
@@ -85,9 +130,19 @@ def extend(model: "FittedModel", X: Any, duplicates: Duplicates) -> "FittedModel
 
 
 def _with_rows(
-    model: "FittedModel", axis: Axis, data: Interactions, excluded: Csr | None = None
+    model: "FittedModel",
+    axis: Axis,
+    data: Interactions,
+    excluded: Csr | None = None,
+    *,
+    measured: NDArray[np.int64] | None = None,
+    known: NDArray[np.int64] | None = None,
 ) -> "FittedModel":
-    """Return the model with the rows of one axis replaced by those of ``data``."""
+    """Return the model with the rows of one axis replaced by those of ``data``.
+
+    Only the ``measured`` rows of the other axis take part. ``known`` are the positions of rows that
+    were fitted before, -1 for others.
+    """
     model.value_model.require(np.asarray(data.values, dtype=np.float64))
     entries = data.matrix if excluded is None else without(data.matrix, excluded)
     parts = model.element.seen(entries.data), entries.indices, entries.indptr
@@ -96,10 +151,14 @@ def _with_rows(
     if axis is Axis.ITEMS:
         matrix = sparse.csr_array(matrix.T)
         marks = None if marks is None else sparse.csr_array(marks.T)
-    new = NewRows(model.fold_in_model, axis, matrix, n_starts=1, exclude=marks)
+    if marks is not None and measured is not None:
+        is_measured = np.zeros(matrix.shape[1], np.bool_)
+        is_measured[measured] = True
+        marks = select(marks, is_measured[marks.indices])
+    new = NewRows(matrix, marks, measured, known)
+    rows = fold_in_rows(model.fold_in_model, axis, model.posteriors, new)
     posteriors = tuple(
-        _replaced(fit, axis, fold_in_rows(new, fit.axis(axis.other), fit.axis(axis).theta))
-        for fit in model.posteriors
+        _replaced(fit, axis, mine) for fit, mine in zip(model.posteriors, rows, strict=True)
     )
     return replace(
         model, posteriors=posteriors, users=data.users, items=data.items, data=data,

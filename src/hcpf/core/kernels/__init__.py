@@ -61,7 +61,7 @@ all rows (sign -1); when training on observed entries only, these are added up i
 """
 
 from hcpf.core.kernels.bound import axis_bound, listed_rates, pair_rates, sum_log_z
-from hcpf.core.kernels.converge import converge_rows
+from hcpf.core.kernels.converge import converge_rows, most_similar
 from hcpf.core.kernels.count import tabulate
 from hcpf.core.kernels.layout import advance, transpose, weigh_values
 from hcpf.core.kernels.rows import accumulate_rows, apply_rows, extrapolate, scale_rows, update_rows
@@ -102,6 +102,7 @@ __all__ = [
     "converge_rows",
     "extrapolate",
     "listed_rates",
+    "most_similar",
     "padded_rows",
     "pair_rates",
     "scale_rows",

@@ -48,3 +48,20 @@ def converge_rows(
             if not moves:
                 break
         is_moving[j], n_cut[j] = moves, sums.counts[0, CUT]
+
+
+@kernel()
+def most_similar(first, last, start, stop, index, scores, offsets, out):
+    """Per row: the candidate with the largest sum of scores over the row's entries.
+
+    ``scores`` has a row per column of the matrix and a column per candidate; a candidate's sum
+    begins with its offset.
+    """
+    totals = np.empty(len(offsets), np.float32)
+    for u in range(first, last):
+        for j in range(len(totals)):
+            totals[j] = offsets[j]
+        for e in range(start[u], stop[u]):
+            for j in range(len(totals)):
+                totals[j] += scores[index[e], j]
+        out[u] = np.argmax(totals)
