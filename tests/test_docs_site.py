@@ -14,7 +14,7 @@ from typer.main import get_command
 import hcpf
 import pages
 from hcpf import datasets, elements, errors, evaluate
-from hcpf.cli.app import main
+from hcpf.cli.app import app
 from pages import DOCS, ROOT
 
 _SKETCHES = DOCS / "architecture.md"  # its code shows interfaces and does not run
@@ -74,7 +74,7 @@ def test_code_on_the_page_runs(page, in_full, tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
 def test_commands_on_the_page_have_known_options(page):
     for line in pages.commands(page):
-        command, words = get_command(main), shlex.split(line, comments=True)[1:]
+        command, words = get_command(app), shlex.split(line, comments=True)[1:]
         while hasattr(command, "resolve_command"):
             context = command.make_context("hcpf", words, resilient_parsing=True)
             name, command, words = command.resolve_command(context, words)

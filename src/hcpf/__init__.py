@@ -8,31 +8,32 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hcpf import elements, errors
 from hcpf._version import __version__
-from hcpf.core.priors import Priors
-from hcpf.distributions.compound import CompoundPoisson, ObservedCompoundPoisson
 
 if TYPE_CHECKING:
-    from hcpf import datasets, evaluate, plots, report
+    from hcpf import datasets, elements, errors, evaluate, plots, report
     from hcpf.core.posterior import Posterior
+    from hcpf.core.priors import Priors
     from hcpf.data.interactions import Interactions
+    from hcpf.distributions.compound import CompoundPoisson, ObservedCompoundPoisson
     from hcpf.estimator import HCPF
     from hcpf.model.fitted import FittedModel
     from hcpf.simulation import Simulation, simulate
     from hcpf.training.settings import CAVI, SVI, Algorithm1, Checkpoints
 
-# Modules that import scikit-learn or compiled kernels are loaded on first use.
+# Everything is loaded on first use: no command needs all of it, and much of it is slow to load.
 _LAZY = {
     **dict.fromkeys(("CAVI", "SVI", "Algorithm1", "Checkpoints"), "hcpf.training.settings"),
+    **dict.fromkeys(("CompoundPoisson", "ObservedCompoundPoisson"), "hcpf.distributions.compound"),
     "FittedModel": "hcpf.model.fitted",
     "HCPF": "hcpf.estimator",
     "Interactions": "hcpf.data.interactions",
     "Posterior": "hcpf.core.posterior",
+    "Priors": "hcpf.core.priors",
     "Simulation": "hcpf.simulation",
     "simulate": "hcpf.simulation",
 }
-_LAZY_MODULES = ("datasets", "evaluate", "plots", "report")
+_LAZY_MODULES = ("datasets", "elements", "errors", "evaluate", "plots", "report")
 
 
 def load(path: str | Path, *, check: bool = True) -> "FittedModel":

@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 from hcpf import HCPF, simulate
-from hcpf.cli import main
+from hcpf.cli.app import app
 from hcpf.elements import Binomial, Gamma, Poisson
 
 
 @pytest.fixture
 def run():
     """Run a command in this process."""
-    return partial(CliRunner().invoke, main)
+    return partial(CliRunner().invoke, app)
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +25,7 @@ def invoke():
     """Run a command that must succeed."""
 
     def go(*arguments):
-        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
         assert result.exit_code == 0, (arguments, result.output, result.exception)
         return result
 

@@ -65,6 +65,36 @@ def test_ctrl_c_elsewhere_leaves_nothing(run, monkeypatch, model, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+# Sends Ctrl-C to itself when a module begins to load.
+INTERRUPT_AT = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+module = sys.argv.pop(1)
+sys.meta_path.insert(0, Interrupt())
+from hcpf.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize(
+    "module",
+    ["hcpf.cli.app", "typer", "numpy", "scipy.special", "pyarrow.lib", "hcpf.model.fitted"],
+)
+def test_ctrl_c_while_modules_load_prints_no_traceback(model, module):
+    arguments = [sys.executable, "-c", INTERRUPT_AT, module, "recommend", str(model), "c1"]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 130, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
 def test_piped_output_is_quiet(start, model):
     out, err = start("recommend", model, "c1", "-n", 3).communicate(timeout=60)
     assert err == ""
@@ -83,11 +113,11 @@ def test_broken_pipe_is_quiet(start, model):
 
 def test_help_loads_no_heavy_modules():
     code = (
-        "import sys; from typer.testing import CliRunner; import hcpf.cli\n"
-        "heavy = ('matplotlib', 'numba', 'sklearn', 'pyarrow', 'narwhals')\n"
-        "ours = ('hcpf.data', 'hcpf.estimator', 'hcpf.evaluate', 'hcpf.experiments')\n"
+        "import sys; from typer.testing import CliRunner; from hcpf.cli.app import app\n"
+        "heavy = ('matplotlib', 'numba', 'numpy', 'sklearn', 'pyarrow', 'narwhals')\n"
+        "ours = ('hcpf.core', 'hcpf.data', 'hcpf.estimator', 'hcpf.training')\n"
         "for command in ([], ['fit'], ['compare'], ['reproduce', 'all']):\n"
-        "    result = CliRunner().invoke(hcpf.cli.main, [*command, '--help'])\n"
+        "    result = CliRunner().invoke(app, [*command, '--help'])\n"
         "    assert result.exit_code == 0\n"
         "print([m for m in heavy + ours if m in sys.modules])"
     )

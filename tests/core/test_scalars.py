@@ -9,7 +9,7 @@ from scipy.special import digamma
 from hcpf.core.kernels.lanes import exponential, power_of_two, splat
 from hcpf.core.kernels.posterior import rescale_row
 from hcpf.core.kernels.scalars import fast_log2
-from hcpf.core.kernels.vector import LANES, padded
+from hcpf.core.kernels.types import LANES, padded
 
 
 @numba.njit

@@ -160,6 +160,7 @@ def test_an_element_of_one_s_own_cannot_be_saved(tmp_path):
 _SAVE_FOR_EVER = """
 import sys, hcpf
 models = [hcpf.load(path) for path in sys.argv[2:]]
+models[0].save(sys.argv[1], overwrite=True)  # the first one also loads modules
 print("ready", flush=True)
 while True:
     for model in models:

@@ -6,11 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hcpf import CompoundPoisson
+from hcpf.core import kernels
 from hcpf.elements import Gamma, Normal, Poisson
 from hcpf.model import ranking
 from model.small import by_hand, quick
 
 CRITERIA = ("probability", "value", "expected_value")
+
+
+@pytest.fixture(autouse=True, scope="module", params=["compiled", "without kernels"])
+def are_loaded(request):
+    """Rank by compiled kernels, and as a process does that has not loaded any."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "are_loaded", lambda: request.param == "compiled")
+        yield
 
 
 def brute_force(rates, seen, rows, n, allowed, sign=1.0):

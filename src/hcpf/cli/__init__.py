@@ -3,6 +3,18 @@
 Commands import the library when they run, which keeps ``hcpf --help`` fast.
 """
 
-from hcpf.cli.app import main
+import sys
 
-__all__ = ["main"]
+INTERRUPTED = 130
+"""Exit code of Ctrl-C."""
+
+
+def main() -> None:
+    """Run a command; Ctrl-C ends it without a traceback while modules are still loading, too."""
+    try:
+        from hcpf.cli.app import app
+
+        app(prog_name="hcpf")
+    except KeyboardInterrupt:
+        sys.stderr.write("hcpf: interrupted.\n")
+        sys.exit(INTERRUPTED)

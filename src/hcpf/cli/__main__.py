@@ -1,6 +1,6 @@
 """``python -m hcpf.cli``."""
 
-from hcpf.cli.app import main
+from hcpf.cli import main
 
 if __name__ == "__main__":
-    main(prog_name="hcpf")
+    main()

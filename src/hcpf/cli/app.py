@@ -24,7 +24,7 @@ from hcpf.cli import (
 )
 from hcpf.cli.errors import OneLineErrors
 
-main = typer.Typer(
+app = typer.Typer(
     name="hcpf",
     cls=OneLineErrors,
     help="Fit and use hierarchical compound Poisson factorization: which pairs are observed, and "
@@ -127,14 +127,14 @@ def _flowing(text: str) -> str:
 
 
 for _name, (_command, _lines) in _COMMANDS.items():
-    _register = main.command(
+    _register = app.command(
         _name,
         help=_flowing(_command.__doc__ or ""),
         epilog=options.examples(*_lines),
         no_args_is_help=True,
     )
     _register(_command)
-main.add_typer(reproduce.commands, name="reproduce")
+app.add_typer(reproduce.commands, name="reproduce")
 
 
 def _print_version(wanted: bool) -> None:
@@ -145,7 +145,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@main.callback()
+@app.callback()
 def _options(
     version: Annotated[
         bool,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hcpf import _defaults
 from hcpf.cli import options
 from hcpf.cli.errors import INCOMPLETE, INTERRUPTED
 from hcpf.cli.fit import fit
 from hcpf.cli.inputs import Source, with_source
 from hcpf.cli.output import Field, duration, note, number, show_json, show_rows
 from hcpf.errors import InputError
-from hcpf.training.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,8 +62,8 @@ def compare(
             "Default: all.",
         ),
     ] = None,
-    components: options.Components = Settings.n_components,
-    max_iter: options.MaxIter = Settings.max_iter,
+    components: options.Components = _defaults.N_COMPONENTS,
+    max_iter: options.MaxIter = _defaults.MAX_ITER,
     quick: Annotated[
         bool,
         typer.Option(

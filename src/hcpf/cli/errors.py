@@ -7,11 +7,11 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from hcpf.cli import INTERRUPTED
 from hcpf.errors import HcpfError
 
 FAILED = 1
 INCOMPLETE = 2
-INTERRUPTED = 130
 
 _OPTIONS = {
     **{

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hcpf import _defaults
 from hcpf.cli import options
 from hcpf.cli.inputs import Source, value_model_settings, with_source
 from hcpf.cli.output import (
@@ -16,7 +17,6 @@ from hcpf.cli.output import (
     show_facts,
     show_json,
 )
-from hcpf.training.settings import Settings
 
 if TYPE_CHECKING:
     from hcpf.evaluate import Calibration, Evaluation
@@ -36,10 +36,10 @@ def evaluate(
     element: options.ElementName = "auto",
     vary_by: options.VaryBy = None,
     hurdle: options.Hurdle = False,
-    components: options.Components = Settings.n_components,
-    fits: options.Fits = Settings.n_fits,
-    train_on: options.TrainOn = Settings.train_on,
-    max_iter: options.MaxIter = Settings.max_iter,
+    components: options.Components = _defaults.N_COMPONENTS,
+    fits: options.Fits = _defaults.N_FITS,
+    train_on: options.TrainOn = _defaults.TRAIN_ON,
+    max_iter: options.MaxIter = _defaults.MAX_ITER,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     test: options.TestShare = 0.2,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hcpf import _defaults
 from hcpf.cli import options
 from hcpf.cli.errors import INTERRUPTED
 from hcpf.cli.inputs import Source, prepare_model, value_model_settings, with_source
@@ -20,7 +21,6 @@ from hcpf.cli.output import (
     show_facts,
     show_json,
 )
-from hcpf.training.settings import Settings
 
 if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
@@ -37,11 +37,11 @@ def fit(
     vary_by: options.VaryBy = None,
     hurdle: options.Hurdle = False,
     quick: options.Quick = False,
-    components: options.Components = Settings.n_components,
-    fits: options.Fits = Settings.n_fits,
-    train_on: options.TrainOn = Settings.train_on,
-    max_iter: options.MaxIter = Settings.max_iter,
-    tol: options.Tolerance = Settings.tol,
+    components: options.Components = _defaults.N_COMPONENTS,
+    fits: options.Fits = _defaults.N_FITS,
+    train_on: options.TrainOn = _defaults.TRAIN_ON,
+    max_iter: options.MaxIter = _defaults.MAX_ITER,
+    tol: options.Tolerance = _defaults.TOL,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     checkpoint: options.Checkpoint = None,

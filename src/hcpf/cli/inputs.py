@@ -171,6 +171,8 @@ def with_source(command: Callable[..., None]) -> Callable[..., None]:
 
 def read_names(source: str | None, items: "IdArray") -> dict[str, str]:
     """Return names by the text of the item's id; ``retail`` stands for that data set's names."""
+    if source is None:
+        return {}
     from hcpf.data import names
 
     if source != RETAIL:

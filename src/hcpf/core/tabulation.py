@@ -3,7 +3,7 @@
 import numpy as np
 
 from hcpf._types import FloatArray
-from hcpf.core.kernels import tabulate
+from hcpf.core import kernels
 from hcpf.core.threads import run_in_parallel
 
 _TOLERANCE = 2e-6  # of E[n] (relative) and log Z between two rows of a grid
@@ -19,7 +19,7 @@ def tabulate_rows(
     nothing = np.zeros(1)
     owner = np.arange(rows)
     arguments = series, start, owner, nothing, np.zeros(rows), np.log(nodes), mean, log_sum
-    run_in_parallel(tabulate, rows, *arguments)
+    run_in_parallel(kernels.tabulate, rows, *arguments)
     mean[0] += least[:, None] - 1.0  # the kernel counts n from 1
     return _pieces(nodes, mean), _pieces(nodes, log_sum)
 
@@ -39,7 +39,7 @@ def tabulate_grid(
         both = np.empty((2, 4, len(log_g), nodes.size))
         owner = np.zeros(len(log_g), dtype=np.int64)
         arguments = series, start, owner, phi, sign * np.exp(log_g), log_x
-        run_in_parallel(tabulate, len(log_g), *arguments, *both)
+        run_in_parallel(kernels.tabulate, len(log_g), *arguments, *both)
         return both
 
     low, high = ends

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from hcpf._types import FloatArray
 from hcpf.core.axis import Axis, AxisState
@@ -107,6 +107,8 @@ class ThetaPosterior:
         ``centered`` keeps chi0 / nu0, the center, where it is. ``comm`` joins the rows of several
         workers.
         """
+        from scipy import optimize  # slow to load, and not needed to predict
+
         seen = nu > 0
         chi, nu = comm.gather(chi[seen]), comm.gather(nu[seen])
         if not nu.size:

@@ -17,10 +17,20 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numba.core import config as numba_config  # pyright: ignore[reportMissingTypeStubs]
 from threadpoolctl import ThreadpoolController
 
-MOST_THREADS = int(vars(numba_config)["NUMBA_NUM_THREADS"])
+
+def _most_threads() -> int:
+    """Return what Numba would: here it is needed without loading Numba."""
+    given = os.environ.get("NUMBA_NUM_THREADS", "")
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+MOST_THREADS = _most_threads()
 """The cores that the process may use, or what the environment says instead."""
 POSTERIOR_WORK = 100.0
 """Multiply-adds that take as long as one digamma and one exponential."""

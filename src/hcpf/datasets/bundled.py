@@ -66,4 +66,4 @@ def retail_products() -> dict[str, str]:
 
 def _load(name: str, columns: list[str]) -> Any:
     with resources.files("hcpf.datasets").joinpath(name).open("rb") as file:
-        return parquet.read_table(file, columns=columns)
+        return parquet.ParquetFile(file).read(columns=columns)

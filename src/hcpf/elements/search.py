@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
-from scipy import optimize
 
 from hcpf._types import FloatArray
 from hcpf.elements.domains import POSITIVE, REAL, UNIT_INTERVAL, Domain
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 def root(monotone: Callable[[float], float], low: float, high: float) -> float:
     """Return the root between two bounds, or the bound that is closer to one if there is none."""
+    from scipy import optimize  # slow to load, and not needed to predict
+
     at_low, at_high = monotone(low), monotone(high)
     if at_low * at_high >= 0:
         return low if abs(at_low) < abs(at_high) else high
@@ -88,6 +89,8 @@ def numeric_maximum(element: "E", y: FloatArray) -> "E":
 def _nelder_mead(
     loss: Callable[[FloatArray], float], start: FloatArray
 ) -> tuple[FloatArray, float]:
+    from scipy import optimize
+
     tolerances = {"xatol": 1e-10, "fatol": 1e-14, "maxiter": 4000, "maxfev": 4000}
     # The default simplex has almost no extent if the start is 0.
     simplex = np.vstack([start, start + np.eye(len(start))])

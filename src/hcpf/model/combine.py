@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
+from hcpf.core import kernels
 from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
 from hcpf.core.rates import pair_rates
@@ -14,6 +15,8 @@ from hcpf.core.theta import ThetaPosterior, pair_element, pair_theta
 from hcpf.elements.base import Element
 
 Positions = NDArray[np.int64]
+
+_FEW = 1000  # pairs that NumPy multiplies sooner than Numba is loaded
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +27,11 @@ class Combined:
 
     def rates(self, users: Positions, items: Positions) -> FloatArray:
         """Return the posterior mean rates of pairs, averaged over the fits."""
+        is_few = len(users) <= _FEW and not kernels.are_loaded()
+        rates_of = _rates_of_few if is_few else pair_rates
         total = np.zeros(len(users))
         for fit in self.posteriors:
-            total += pair_rates(fit.users.mean_, fit.items.mean_, users, items)
+            total += rates_of(fit.users.mean_, fit.items.mean_, users, items)
         return total / len(self.posteriors)
 
     def factors(self, axis: Axis) -> NDArray[np.float32]:
@@ -56,3 +61,13 @@ class Combined:
     @property
     def _thetas(self) -> list[tuple[ThetaPosterior | None, ThetaPosterior | None]]:
         return [(fit.users.theta, fit.items.theta) for fit in self.posteriors]
+
+
+def _rates_of_few(
+    user_mean: NDArray[np.float32],
+    item_mean: NDArray[np.float32],
+    users: Positions,
+    items: Positions,
+) -> FloatArray:
+    """Do what ``pair_rates`` does without compiled kernels, up to rounding."""
+    return np.einsum("jk,jk->j", user_mean[users], item_mean[items], dtype=np.float64)

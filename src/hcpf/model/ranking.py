@@ -23,6 +23,8 @@ _MAX_BLOCK, _MIN_BLOCK = 128, 16  # users of a tile
 _N_BLOCKS = 8  # for all threads together, at least, unless there are few users
 _TILE = 1 << 18  # scores of a tile; for several fits, of all of them: 1 MB
 _FEW_USERS = 4  # whose scores are not worth a call of BLAS
+_FEW_SCORES = 1 << 17  # that NumPy ranks sooner than Numba is loaded
+_MIN_RATE = np.float32(1e-37)  # as in kernels/topn.py
 
 Factors = NDArray[np.float32]
 Rows = NDArray[np.int64]
@@ -105,7 +107,7 @@ def consensus(fits: Sequence[Posterior]) -> Score:
 
 def multiply(users: Factors, items: Factors, out: Factors) -> None:
     """Set ``out`` to the products of users and items; a few users do without BLAS."""
-    if len(users) > _FEW_USERS:
+    if len(users) > _FEW_USERS or not kernels.are_loaded():
         np.matmul(users, items.T, out=out)
         return
     out.fill(0.0)
@@ -125,6 +127,9 @@ def best_items(
     Items that a row of ``seen`` stores are skipped, as are those denied to all.
     """
     n = min(n, n_items)
+    if not kernels.are_loaded() and score.n_parts * len(rows) * n_items <= _FEW_SCORES:
+        yield _best_of_few(score, seen, rows, n, denied)
+        return
     step = max(1, min(_USERS_AT_ONCE, _USERS_AT_ONCE * 16 // max(n, 1)))
     for first in range(0, max(len(rows), 1), step):
         yield _best_of_rows(score, seen, rows[first : first + step], n, denied)
@@ -159,7 +164,36 @@ def _best_of_rows(
         with single_blas_thread():
             run_in_parallel(rank_blocks, n_blocks)
     kernels.sort_best(scores, places, found)
-    rank = np.arange(n)
+    return _ranked_pairs(rows, scores, places, found)
+
+
+def _best_of_few(
+    score: Score, seen: Csr | None, rows: Rows, n: int, denied: NDArray[np.bool_]
+) -> RankedPairs:
+    """Do what ``_best_of_rows`` does without compiled kernels, up to rounding of the scores."""
+    start, stop, index = _listed(seen, rows)
+    tile = np.empty((score.n_parts, len(rows), len(denied)), np.float32)
+    score.of(rows)(slice(0, len(denied)), tile)
+    if score.n_parts > 1:
+        tile = np.log2(np.maximum(tile, _MIN_RATE)).sum(axis=0, keepdims=True)
+    scores, places = np.empty((len(rows), n), np.float32), np.empty((len(rows), n), np.int32)
+    found = np.zeros(len(rows), np.int64)
+    for r, row in enumerate(tile[0]):
+        row[index[start[r] : stop[r]]] = -np.inf
+        row[denied] = -np.inf
+        # A stable sort keeps the earlier of two items with the same score before the later one.
+        best = np.argsort(-row, kind="stable")[:n]
+        best = best[row[best] > -np.inf]
+        found[r] = len(best)
+        scores[r, : found[r]], places[r, : found[r]] = row[best], best
+    return _ranked_pairs(rows, scores, places, found)
+
+
+def _ranked_pairs(
+    rows: Rows, scores: Factors, places: NDArray[np.int32], found: NDArray[np.int64]
+) -> RankedPairs:
+    """Return the first ``found`` of each row."""
+    rank = np.arange(scores.shape[1])
     valid = rank < found[:, None]
     return RankedPairs(
         np.repeat(rows, found),

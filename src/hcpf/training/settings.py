@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from hcpf import _defaults
 from hcpf._checks import flag, number, one_of, settle, whole
 from hcpf.core.priors import Priors
 from hcpf.core.value_model import TRAIN_ON, ValueModel
@@ -194,21 +195,21 @@ class Checkpoints:
 class Settings:
     """The parameters of ``HCPF``, unchecked, as scikit-learn wants it."""
 
-    n_components: int = 50
+    n_components: int = _defaults.N_COMPONENTS
     _: KW_ONLY
     element: str | Element = "auto"
     vary_by: Literal["user", "item", "both"] | None = None
     hurdle: bool = False
     learn_element: bool = True
-    train_on: Literal["full", "observed"] = "full"
-    n_fits: int = 4
+    train_on: Literal["full", "observed"] = _defaults.TRAIN_ON
+    n_fits: int = _defaults.N_FITS
     combine: Literal["average", "best"] = "average"
     priors: Literal["auto", "paper"] | Priors = "auto"
     tempering: float | Literal["auto", "formula"] = "auto"
     solver: Literal["auto", "cavi", "svi", "algorithm1"] | Solver = "auto"
     start: Literal["auto", "noise", "clusters"] = "auto"
-    max_iter: int = 300
-    tol: float = 1e-4
+    max_iter: int = _defaults.MAX_ITER
+    tol: float = _defaults.TOL
     random_state: int | np.random.Generator | None = None
 
 

@@ -60,12 +60,10 @@ up, and ``apply_rows`` continues (``core.half_step``).
 all rows (sign -1); when training on observed entries only, these are added up instead (sign +1).
 """
 
-from hcpf.core.kernels.bound import axis_bound, listed_rates, pair_rates, sum_log_z
-from hcpf.core.kernels.converge import converge_rows, most_similar
-from hcpf.core.kernels.count import tabulate
-from hcpf.core.kernels.layout import advance, transpose, weigh_values
-from hcpf.core.kernels.rows import accumulate_rows, apply_rows, extrapolate, scale_rows, update_rows
-from hcpf.core.kernels.topn import add_rates, best_of_products, best_of_tile, sort_best
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from hcpf.core.kernels.types import (
     DIRECT,
     GRID,
@@ -77,8 +75,50 @@ from hcpf.core.kernels.types import (
     ListedPairs,
     Prior,
     TableArrays,
+    aligned_zeros,
+    padded_rows,
 )
-from hcpf.core.kernels.vector import aligned_zeros, padded_rows
+
+if TYPE_CHECKING:
+    from hcpf.core.kernels.bound import axis_bound, listed_rates, pair_rates, sum_log_z
+    from hcpf.core.kernels.converge import converge_rows, most_similar
+    from hcpf.core.kernels.count import tabulate
+    from hcpf.core.kernels.entry import entry_steps
+    from hcpf.core.kernels.layout import advance, transpose, weigh_values
+    from hcpf.core.kernels.rows import (
+        accumulate_rows,
+        apply_rows,
+        extrapolate,
+        scale_rows,
+        update_rows,
+    )
+    from hcpf.core.kernels.topn import add_rates, best_of_products, best_of_tile, sort_best
+
+# Kernels are loaded when one is called: that loads Numba, which a saved model does without.
+_HOME = {
+    **dict.fromkeys(("axis_bound", "listed_rates", "pair_rates", "sum_log_z"), "bound"),
+    **dict.fromkeys(("converge_rows", "most_similar"), "converge"),
+    "tabulate": "count",
+    "entry_steps": "entry",
+    **dict.fromkeys(("advance", "transpose", "weigh_values"), "layout"),
+    **dict.fromkeys(
+        ("accumulate_rows", "apply_rows", "extrapolate", "scale_rows", "update_rows"), "rows"
+    ),
+    **dict.fromkeys(("add_rates", "best_of_products", "best_of_tile", "sort_best"), "topn"),
+}
+
+
+def are_loaded() -> bool:
+    """Return whether calling a kernel loads neither Numba nor LLVM, since some are loaded."""
+    return "hcpf.core.jit" in sys.modules
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return globals()[name]
+
 
 __all__ = [
     "DIRECT",
@@ -96,10 +136,12 @@ __all__ = [
     "advance",
     "aligned_zeros",
     "apply_rows",
+    "are_loaded",
     "axis_bound",
     "best_of_products",
     "best_of_tile",
     "converge_rows",
+    "entry_steps",
     "extrapolate",
     "listed_rates",
     "most_similar",

@@ -20,7 +20,8 @@ from hcpf.core.kernels.lanes import (
     store,
     store_some,
 )
-from hcpf.core.kernels.vector import LANES, matrix
+from hcpf.core.kernels.types import LANES
+from hcpf.core.kernels.vector import matrix
 
 _SHAPE_BELOW = 1e-30  # whose geometric mean is 0 in any case
 _SHAPE_ABOVE = 3e7  # whose two means agree to the last bit, and whose square float32 holds

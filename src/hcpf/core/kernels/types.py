@@ -1,11 +1,15 @@
 """The arrays and constants that the kernels share."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 KNOWN, ROWS, SHIFT, GRID, DIRECT = 0, 1, 2, 3, 4
 """The modes of the count tables; see ``hcpf.core.count_tables``."""
+
+LANES = 16
+"""float32 values in a vector, and in a cache line of 64 bytes."""
 
 TINY_DOT = np.float32(1e-26)
 """A scaled dot product below this is redone in logarithms: products of float32 below 1e-38 vanish,
@@ -108,3 +112,21 @@ class Sums(NamedTuple):
     totals: np.ndarray  # sum of E[n] / dot times the other axis' g, float64, as wide as that
     counts: np.ndarray  # columns COUNT, CUT, CROSS_COUNT and VALUE_SUM
     slow: np.ndarray  # whether some entry could not be summed so
+
+
+def padded_rows(rows: int, size: int) -> np.ndarray:
+    """Zeros of shape (rows, size up to the next multiple of LANES), on cache-line boundaries."""
+    return aligned_zeros(rows, padded(size))
+
+
+def aligned_zeros(*shape: int) -> np.ndarray:
+    """float32 zeros that begin on a cache line."""
+    line, size = 4 * LANES, 4 * math.prod(shape)
+    memory = np.zeros(size + line, np.uint8)
+    begin = -memory.ctypes.data % line
+    return memory[begin : begin + size].view(np.float32).reshape(shape)
+
+
+def padded(size: int) -> int:
+    """The next multiple of LANES."""
+    return -(-size // LANES) * LANES

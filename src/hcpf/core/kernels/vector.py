@@ -6,7 +6,6 @@ of g are stored padded with zeros to a multiple of ``LANES``, and begin on a cac
 or joins the vectors to suit the machine, so nothing here depends on its width.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -28,33 +27,12 @@ from hcpf.core.kernels.lanes import (
     splat,
     store,
 )
-from hcpf.core.kernels.types import GRID, KNOWN, SHIFT, TINY_DOT, WEIGHT
-
-LANES = 16
-"""float32 values in a vector, and in a cache line of 64 bytes."""
+from hcpf.core.kernels.types import GRID, KNOWN, LANES, SHIFT, TINY_DOT, WEIGHT
 
 _MAX_POWER = 115.0  # of two that a rate is multiplied with; float32 ends at 2^127
 _FIRST_CACHE, _SECOND_CACHE = 3, 2  # as LLVM's prefetch numbers them
 _QUAD = ir.VectorType(FLOAT, 4)
 _ROWS, FOUR = types.UniTuple(types.intp, 4), types.UniTuple(types.float32, 4)
-
-
-def padded_rows(rows: int, size: int) -> np.ndarray:
-    """Zeros of shape (rows, size up to the next multiple of LANES), on cache-line boundaries."""
-    return aligned_zeros(rows, padded(size))
-
-
-def aligned_zeros(*shape: int) -> np.ndarray:
-    """float32 zeros that begin on a cache line."""
-    line, size = 4 * LANES, 4 * math.prod(shape)
-    memory = np.zeros(size + line, np.uint8)
-    begin = -memory.ctypes.data % line
-    return memory[begin : begin + size].view(np.float32).reshape(shape)
-
-
-def padded(size: int) -> int:
-    """The next multiple of LANES."""
-    return -(-size // LANES) * LANES
 
 
 @intrinsic

@@ -241,11 +241,11 @@ def write_ids(path: Path, ids: IdArray) -> None:
 def read_ids(path: Path) -> IdArray:
     """Read what ``write_ids`` wrote."""
     try:
-        column = parquet.read_table(path).column("id").combine_chunks()
+        column = parquet.ParquetFile(path).read().column("id").combine_chunks()
     except (pa.ArrowException, OSError, KeyError) as error:
         raise ModelError(f"{path.name} cannot be read: {error}.") from None
     if pa.types.is_integer(column.type) and not column.null_count:
-        return column.to_numpy()
+        return np.from_dlpack(column)  # to_numpy would load pandas
     values = column.to_pylist()
     if pa.types.is_fixed_size_binary(column.type):
         values = [uuid.UUID(bytes=value) for value in values]

@@ -8,7 +8,6 @@ from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL
 from hcpf.core.half_step import half_step
 from hcpf.core.kernels import ListedPairs
-from hcpf.core.kernels.entry import entry_steps
 from hcpf.core.layout import Shard
 from hcpf.core.posterior import axis_prior
 from hcpf.training.settings import Algorithm1
@@ -29,7 +28,7 @@ def algorithm1_pass(
     factors = state.users.factors, state.items.factors
     shifts = *(f.shift for f in factors), *(f.cross.astype(np.float64) for f in factors)
     priors = [axis_prior(state.priors, axis, state.users.n_components) for axis in Axis]
-    entry_steps(
+    kernels.entry_steps(
         shard.users.entries, excluded_pairs(shard, Axis.USERS),
         shard.users.owner(np.arange(n_entries)), shard.tables.arrays, shifts,
         (users.a, users.b, users.activity_b), (items.a, items.b, items.activity_b), *priors,
