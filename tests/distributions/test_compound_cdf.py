@@ -75,13 +75,11 @@ def test_cdf_of_truncated_poissons_by_way_of_plain_ones(inner, rate):
     assert_allclose(observed.cdf(y), parts / -np.expm1(-rate), rtol=1e-12, atol=1e-13)
 
 
-CLOSED = [
-    case.element for case in CASES if type(case.element).cdf_unchecked is not Element.cdf_unchecked
-]
+SUMMED = [case.element for case in CASES if type(case.element).compound_cdf is Element.compound_cdf]
 SKEWED = [Binomial(1, 0.99), Geometric(0.99), Gamma(0.01, 1.0), InverseGaussian(1.0, 1e-3)]
 
 
-@pytest.mark.parametrize("element", CLOSED + SKEWED, ids=repr)
+@pytest.mark.parametrize("element", SUMMED + SKEWED, ids=repr)
 @pytest.mark.parametrize("rate", [150.0, 2000.0])
 def test_sums_over_many_n_may_leave_some_out(element, rate):
     """Where the cdf is smooth in n, a few of many terms give the same sum."""
@@ -100,7 +98,25 @@ def test_cdf_of_logarithmics_with_a_very_long_tail():
     assert np.all(np.diff(observed.cdf(y)) > 0)
     assert_allclose(observed.cdf(y[0]), np.exp(observed.log_density(1.0)), rtol=1e-12)
     with pytest.raises(InputError, match="needs a table of"):
-        compound.element.cdf(3.0)
+        compound.element.cdf(3.0, 2)
+
+
+@pytest.mark.parametrize("p", [1e-9, 0.3, 0.97, 1 - 1e-5])
+def test_cdf_of_one_logarithmic_is_the_sum_of_its_masses(p):
+    element, y = Logarithmic(p), np.arange(1.0, 2e6)
+    some = np.array([1, 2, 10, 59, 60, 61, 1000, 10**5, 10**6])
+    assert_allclose(
+        element.cdf(some), np.cumsum(np.exp(element.log_density(y)))[some - 1], atol=1e-12
+    )
+    np.testing.assert_array_equal(element.cdf([-1.0, 0.9, 1e300]), [0.0, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("rate", [1e-9, 0.5, 30.0, 2000.0])
+def test_cdf_of_one_truncated_poisson_is_the_sum_of_its_masses(rate):
+    element, y = ZeroTruncatedPoisson(rate), np.arange(1.0, 3000.0)
+    expected = np.cumsum(np.exp(element.log_density(y)))
+    assert_allclose(element.cdf(y), expected, atol=1e-11)
+    np.testing.assert_array_equal(element.cdf([-1.0, 0.9, 1e300]), [0.0, 0.0, 1.0])
 
 
 @each_case

@@ -301,8 +301,9 @@ def test_the_mode_is_where_the_mean_is_the_centre(element, center):
     assert float(at.mean) == pytest.approx(center, rel=1e-9)
     assert theta == pytest.approx(float(at.theta), rel=1e-6, abs=1e-9)
     assert psi == pytest.approx(float(element.log_partition(at.theta)), rel=1e-6, abs=1e-9)
-    mean_at = element.conjugate.mean_at
-    slope = (mean_at(theta + 1e-5) - mean_at(theta - 1e-5)) / 2e-5
+    excess_at = element.conjugate.excess_at
+    assert excess_at(theta) == pytest.approx(center - 1.0, rel=1e-9)
+    slope = (excess_at(theta + 1e-5) - excess_at(theta - 1e-5)) / 2e-5
     assert element.conjugate.curvature(theta) == pytest.approx(slope, rel=1e-4)
 
 
@@ -320,3 +321,39 @@ def test_means_at_and_below_the_lowest_give_the_smallest_parameter():
     np.testing.assert_allclose(probability_for_mean(np.array([1.0, 0.5])), 1e-9, rtol=1e-6)
     for inverse in (rate_for_mean, probability_for_mean):
         assert np.isnan(inverse(np.array([np.nan, 2.0]))).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("element", BY_MODE, ids=lambda e: e.name)
+@pytest.mark.parametrize("nu", [3.0, 20.0, 500.0])
+@pytest.mark.parametrize("excess", [0.01, 0.1, 0.5, 3.0, 40.0])
+def test_predictions_of_rows_whose_values_are_all_but_1(element, nu, excess):
+    """The integral over theta, whose density is flat toward -inf where the excess is small."""
+    conjugate, chi = element.conjugate, nu + excess
+    theta = np.linspace(-40.0 / excess - 5.0, 5.0 if element.name[0] == "z" else -1e-9, 1_000_001)
+
+    psi = np.where(theta > -30.0, element.log_partition(np.maximum(theta, -30.0)), theta)
+
+    def log_integral(y, n):
+        log_density = (chi + y) * theta - (nu + n) * psi
+        return special.logsumexp(log_density)
+
+    y = np.array([1.0, 2.0, 3.0])
+    found = conjugate.log_predictive(y, np.ones(3), np.full(3, chi), np.full(3, nu))
+    expected = [log_integral(value, 1.0) - log_integral(0.0, 0.0) for value in y]
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+    means, weights = zip(*conjugate.nodes(np.array([chi]), np.array([nu])), strict=True)
+    assert sum(weights) == pytest.approx(1.0)
+    if element.name[0] == "z" or nu > 3.0:  # E[1 / (1 - p)] has a tail that few nodes see
+        assert sum(m * w for m, w in zip(means, weights, strict=True)) == pytest.approx(
+            chi / nu, rel=0.02
+        )
+
+
+@pytest.mark.parametrize("element", BY_MODE, ids=lambda e: e.name)
+def test_rows_whose_values_are_all_1_have_a_mean_of_1(element, rng):
+    conjugate, nu = element.conjugate, np.array([3.0, 20.0, 1e4])
+    for chi in (nu, nu * (1.0 + 1e-15)):
+        one = conjugate.log_predictive(np.ones(3), np.ones(3), chi, nu)
+        np.testing.assert_allclose(one, 0.0, atol=1e-4)
+        assert np.all(conjugate.sample_mean(chi, nu, rng) == 1.0)
+        assert np.all(np.isfinite(conjugate.log_normalizer(chi, nu)))

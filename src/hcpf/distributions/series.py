@@ -7,8 +7,10 @@ before the mode is searched.
 """
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from scipy import special
 
 from hcpf._types import BoolArray, FloatArray
 from hcpf.elements.base import Element
@@ -17,6 +19,7 @@ from hcpf.elements.special import log_poisson
 _CHUNK = 1 << 10  # entries summed at once
 _FIRST_BLOCK, _MAX_BLOCK = 16, 1024  # terms computed at once
 _NEGLIGIBLE = 1e-20  # relative to the largest term
+_MAX_LOG_RATE = 34.0  # of n without bound: above, n + 1 is not much different from n
 
 
 @dataclass(frozen=True)
@@ -37,9 +40,29 @@ def sum_over_n(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
     for start in range(0, values.size, _CHUNK):
         part = slice(start, start + _CHUNK)
         with np.errstate(over="ignore"):  # the density of an extreme value underflows to 0
-            out[:, part] = _sum_chunk(flat.at(part), values[part], rates[part])
+            out[:, part] = _sum_chunk(_Terms(flat.at(part), values[part], rates[part]))
     log_sum, mean, second = out.reshape(3, *y.shape)
     return SeriesSum(log_sum, mean, second)
+
+
+def mean_count(element: Element, y: FloatArray, log_rate: FloatArray) -> FloatArray:
+    r"""Return the mean of n under the normalized terms, at rates that may overflow.
+
+    With partial pooling the rate of an entry is :math:`e^{E[\log s v] - \kappa E[\Psi(\theta)]}`
+    relative to an element; only the weights :math:`\Lambda^n p(y \mid n)/n!` matter for n.
+    """
+    y, log_rate, *_ = np.broadcast_arrays(y, log_rate, *element.parameters.values())
+    flat, values, logs = element.broadcast_to(y.shape), y.ravel(), log_rate.ravel()
+    # Where n has no bound, n + 1 must differ from n.
+    unbounded = np.isinf(flat.n_range(values)[1])
+    logs = np.where(unbounded, np.minimum(logs, _MAX_LOG_RATE), logs)
+    out = np.empty(values.size)
+    for start in range(0, values.size, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        with np.errstate(over="ignore"):
+            terms = _Weights(flat.at(part), values[part], logs[part])
+            out[part] = _sum_chunk(terms)[1]
+    return out.reshape(y.shape)
 
 
 def single_element(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
@@ -58,15 +81,22 @@ class _Terms:
         self.element, self.y, self.rate = element, y, rate
         self.low, self.high = element.n_range(y)
 
-    def of(self, chosen: BoolArray) -> "_Terms":
+    def of(self, chosen: BoolArray) -> Self:
         """Return the terms of the chosen entries."""
-        return _Terms(self.element.at(chosen), self.y[chosen], self.rate[chosen])
+        return type(self)(self.element.at(chosen), self.y[chosen], self.rate[chosen])
 
     def at(self, n: FloatArray) -> FloatArray:
         """Return the logs of the terms at n, which has one number or one row per entry."""
         column = (slice(None),) + (None,) * (n.ndim - 1)
         density = self.element.at(column).log_density_unchecked(self.y[column], n)
-        return log_poisson(n, self.rate[column]) + density
+        return self._log_prior(n, self.rate[column]) + density
+
+    def _log_prior(self, n: FloatArray, rate: FloatArray) -> FloatArray:
+        return log_poisson(n, rate)
+
+    def upper_guess(self) -> FloatArray:
+        """Return numbers of the size of n, from which a search may start."""
+        return self.rate
 
     def block(self, n: FloatArray) -> FloatArray:
         """Return the logs of the terms at rows of n, -inf where n is impossible."""
@@ -74,9 +104,18 @@ class _Terms:
         return np.where((n >= low) & (n <= high), self.at(np.clip(n, low, high)), -np.inf)
 
 
-def _sum_chunk(element: Element, y: FloatArray, rate: FloatArray) -> FloatArray:
+class _Weights(_Terms):
+    """The same times e^rate, from the logarithm of the rate, which may be any number."""
+
+    def _log_prior(self, n: FloatArray, rate: FloatArray) -> FloatArray:
+        return n * rate - special.gammaln(n + 1.0)
+
+    def upper_guess(self) -> FloatArray:
+        return np.exp(np.clip(self.rate, 0.0, _MAX_LOG_RATE))
+
+
+def _sum_chunk(terms: _Terms) -> FloatArray:
     """Return the log of the sum, and the mean and second moment of n."""
-    terms = _Terms(element, y, rate)
     step = np.arange(_FIRST_BLOCK, dtype=np.float64)
     first = terms.block(terms.low[:, None] + step)
     peak = first.max(axis=1)
@@ -129,13 +168,13 @@ def _mode(terms: _Terms) -> FloatArray:
         part = terms.of(chosen)
         return part.at(n + 1.0) > part.at(n)
 
-    low, high, rate = terms.low.copy(), terms.high, terms.rate
+    low, high = terms.low.copy(), terms.high
     active = low < high
     if np.any(active):
         active[active] = rises(active, low[active])
     high = np.where(active, high, low)
     # If n is unbounded, double it until the terms fall.
-    top = np.where(np.isinf(high), np.maximum(2.0 * low, np.ceil(rate)) + 16.0, high)
+    top = np.where(np.isinf(high), np.maximum(2.0 * low, np.ceil(terms.upper_guess())) + 16.0, high)
     climbing = active & np.isinf(high)
     while np.any(climbing):
         climbing[climbing] = rises(climbing, top[climbing])

@@ -180,8 +180,13 @@ class Element(ABC):
         return other
 
     def require(self, values: FloatArray, where: str = "") -> None:
-        """Raise a SupportError unless the support has all values; ``where`` names their source."""
-        self.support.require(type(self).__name__ + where, values)
+        """Raise a SupportError unless a model can be trained on all values.
+
+        They must be in the support and not of an extreme size; ``where`` names their source.
+        """
+        owner = type(self).__name__ + where
+        self.support.require(owner, values)
+        self.support.require_magnitude(owner, values)
 
     @classmethod
     def seen(cls, values: FloatArray) -> FloatArray:

@@ -16,9 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from hcpf._types import FloatArray
+from hcpf._types import BoolArray, FloatArray
 
 _MIN_PROBABILITY = 1e-12  # drawn probabilities keep this distance from 0 and 1
+_MIN_EXCESS = 1e-9  # of chi over nu, relative to nu: below it, rounding decides
+_MIN_MODE_EXCESS = 0.5  # of chi over nu, above which theta is concentrated around its mode
 _N_INVERSE_NODES = 16384  # of an inverse of Psi'; its relative error is then below 1e-12
 
 # Gauss-Legendre over the quantile levels of theta, and Gauss-Hermite around its mode.
@@ -165,10 +167,15 @@ class BetaConjugate(Conjugate):
 
 
 class ModeConjugate(Conjugate):
-    """The prior of families whose normalizer is not closed.
+    """The prior of families on 1, 2, ... whose normalizer is not closed.
 
     Training takes theta at its mode, where Psi'(theta) = chi / nu, with Laplace's normalizer.
-    Predictions integrate over theta by quadrature around the mode.
+    Predictions integrate over theta by quadrature.
+
+    Rows whose values are all 1 have chi close to nu: the density of theta is then nearly flat
+    toward -inf, where the mean is 1, and has no width around its mode. Its integral is found by
+    parts: Psi' - 1 times the density falls off on both sides, and its integral is that of the
+    density times (chi - nu) / nu.
     """
 
     min_center, is_exact = 1.0, False
@@ -182,8 +189,12 @@ class ModeConjugate(Conjugate):
         """Return Psi(theta)."""
 
     @abstractmethod
-    def mean_at(self, theta: FloatArray) -> FloatArray:
-        """Return Psi'(theta)."""
+    def theta_of_psi(self, psi: FloatArray) -> FloatArray:
+        """Solve Psi(theta) = psi."""
+
+    @abstractmethod
+    def excess_at(self, theta: FloatArray) -> FloatArray:
+        """Return Psi'(theta) - 1, with all digits where it is small."""
 
     @abstractmethod
     def curvature(self, theta: FloatArray) -> FloatArray:
@@ -209,32 +220,90 @@ class ModeConjugate(Conjugate):
     def log_predictive(
         self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
     ) -> FloatArray:
-        theta, weight = self._around_mode(chi, nu)
-        total = np.asarray(-np.inf)
-        for t, v, w in zip(theta, self.psi(theta), weight, strict=True):
-            total = np.logaddexp(total, np.log(np.maximum(w, 1e-300)) + y * t - kappa * v)
-        return total
+        excess = np.maximum(chi - nu, _MIN_EXCESS * nu)
+        # The excess of the sum is not chi + y - (nu + kappa), in which it would be lost.
+        later = np.maximum(excess + (y - kappa), _MIN_EXCESS * nu)
+        return self._log_integral(later, nu + kappa) - self._log_integral(excess, nu)
 
-    def nodes(self, chi: FloatArray, nu: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-        theta, weight = self._around_mode(chi, nu)
-        yield from zip(self.mean_at(theta), weight, strict=True)
+    def _log_integral(self, excess: FloatArray, nu: FloatArray) -> FloatArray:
+        """Return the log of the integral of exp(chi theta - nu Psi), with chi = nu + excess."""
+        _, log_weight, spread = self._by_parts(excess, nu)
+        total = special.logsumexp(log_weight, axis=0)
+        return np.asarray(total + np.log(spread * nu / excess))
+
+    def _by_parts(
+        self, excess: FloatArray, nu: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return Psi' - 1 at nodes (first axis), log weights of it times the density, spread.
+
+        The nodes are even in Psi, which unlike theta has a tail that falls off exponentially on
+        both sides. They lie around the mode of the density with one more in chi.
+        """
+        mode = self.theta_at((excess + 1.0) / nu + 1.0)
+        slope = 1.0 + self.excess_at(mode)
+        spread = slope / np.sqrt(nu * self.curvature(mode))
+        psi = self.psi(mode) + np.multiply.outer(_HERMITE, spread)
+        theta = self.theta_of_psi(psi)
+        above = self.excess_at(theta)
+        log_weight = excess * theta - nu * (psi - theta) + np.log(above / (1.0 + above))
+        return above, log_weight + _log_hermite(log_weight.ndim), spread
 
     def _around_mode(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return Gauss-Hermite nodes of theta (first axis) and the weights of its exact density."""
+        """Return Psi' at Gauss-Hermite nodes of theta and the weights of its exact density."""
         mode = self.theta_at(chi / nu)
         spread = 1.0 / np.sqrt(nu * self.curvature(mode))
         theta = self.inside(mode + np.multiply.outer(_HERMITE, spread))
         log_weight = chi * theta - nu * self.psi(theta)
-        shape = (-1, *(1,) * np.ndim(mode))
-        log_weight += (np.log(_HERMITE_WEIGHTS) + 0.5 * np.square(_HERMITE)).reshape(shape)
-        weight = np.exp(log_weight - log_weight.max(axis=0))
-        return theta, weight / weight.sum(axis=0)
+        return 1.0 + self.excess_at(theta), _normalized(log_weight + _log_hermite(theta.ndim))
+
+    def nodes(self, chi: FloatArray, nu: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+        excess, has_mode = self._excess(chi, nu)
+        mean, weight = self._around_mode(np.where(has_mode, chi, chi + 1.0), nu)
+        if np.all(has_mode):
+            yield from zip(mean, weight, strict=True)
+            return
+        above, above_weight, share = self._tail(excess, nu)
+        mean = np.where(has_mode, mean, 1.0 + above)
+        weight = np.where(has_mode, weight, share * above_weight)
+        yield from zip(mean, weight, strict=True)
+        yield np.ones_like(excess), np.where(has_mode, 0.0, 1.0 - share)
+
+    def _excess(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return chi - nu, and whether theta is concentrated around its mode."""
+        excess = np.maximum(chi - nu, _MIN_EXCESS * nu)
+        return excess, excess >= _MIN_MODE_EXCESS
+
+    def _tail(
+        self, excess: FloatArray, nu: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return Psi' - 1 at nodes, weights and their total, for rows whose mean may be 1.
+
+        The total gives the mean its exact expectation, chi / nu.
+        """
+        above, log_weight, _ = self._by_parts(excess, nu)
+        weight = _normalized(log_weight)
+        return above, weight, excess / nu / np.sum(weight * above, axis=0)
 
     def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
-        theta = self.theta_at(chi / nu)
-        spread = 1.0 / np.sqrt(nu * self.curvature(theta))
-        drawn = theta + spread * rng.standard_normal(np.shape(theta))
-        return self.mean_at(self.inside(drawn))
+        excess, has_mode = self._excess(chi, nu)
+        mode = self.theta_at(np.where(has_mode, chi, chi + 1.0) / nu)
+        spread = 1.0 / np.sqrt(nu * self.curvature(mode))
+        drawn = self.inside(mode + spread * rng.standard_normal(np.shape(mode)))
+        mean = 1.0 + self.excess_at(drawn)
+        if np.all(has_mode):
+            return mean
+        is_tail = rng.random(np.shape(mode)) < self._tail(excess, nu)[2]
+        return np.where(has_mode | is_tail, mean, 1.0)
+
+
+def _normalized(log_weight: FloatArray) -> FloatArray:
+    weight = np.exp(log_weight - log_weight.max(axis=0))
+    return weight / weight.sum(axis=0)
+
+
+def _log_hermite(ndim: int) -> FloatArray:
+    """Return the logs of the weights of ``_HERMITE`` for integrals, along the first of the axes."""
+    return (np.log(_HERMITE_WEIGHTS) + 0.5 * np.square(_HERMITE)).reshape(-1, *(1,) * (ndim - 1))
 
 
 class MeanInverse:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from scipy import special
 
 from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter
@@ -46,6 +47,14 @@ class Degenerate(Element):
 
     def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
         return np.where(y >= n, 1.0, 0.0)
+
+    def compound_cdf(self, y: FloatArray, rate: FloatArray) -> FloatArray | None:
+        # The sum is the number of elements itself, a Poisson variable.
+        floor = np.floor(np.clip(y, 0.0, 1e300))  # scipy's incomplete gamma fails above
+        # Subtract from the smaller of the two tails, whose digits are all there.
+        below = special.gammaincc(floor + 1.0, rate) - np.exp(-rate)
+        above = -np.expm1(-rate) - special.gammainc(floor + 1.0, rate)
+        return np.where(floor < 1, 0.0, np.where(floor < rate, below, above))
 
     def draw(self, n: FloatArray, rng: np.random.Generator) -> FloatArray:
         return n.astype(np.float64)

@@ -57,6 +57,8 @@ class Support:
     discrete: bool
     lowest: float
     contains: Callable[[FloatArray], BoolArray]
+    magnitudes: tuple[float, float] = (0.0, np.inf)
+    """The smallest and the largest magnitude that models can be trained on."""
 
     @property
     def has_zero(self) -> bool:
@@ -85,11 +87,38 @@ class Support:
                 "Choose an element whose support has these values, or remove or transform them."
             )
 
+    def require_magnitude(self, owner: str, values: FloatArray) -> None:
+        """Raise a SupportError where values are too large or too small to train on."""
+        if not values.size:
+            return
+        smallest, largest = self.magnitudes
+        low, high = float(values.min()), float(values.max())
+        top = max(high, -low)
+        # The normal is about the largest: its other values may be close to 0.
+        extremes = [top] if low <= 0 else [low, top]
+        for size in extremes:
+            if size and not smallest <= size <= largest:
+                advice = " and choose an element for numbers above 0" if self.discrete else ""
+                raise SupportError(
+                    f"{owner} cannot be trained on a value of {size:g}: sums and powers of such "
+                    f"values exceed double precision. Rescale them{advice}, for example in units "
+                    f"of {size:.0e}."
+                )
 
-REALS = Support("real numbers", False, -np.inf, np.isfinite)
-POSITIVE_REALS = Support("numbers above 0", False, 0.0, lambda y: y > 0)
-COUNTS = Support("integers 0, 1, 2, ...", True, 0.0, lambda y: (y >= 0) & _is_integer(y))
-POSITIVE_COUNTS = Support("integers 1, 2, 3, ...", True, 1.0, lambda y: (y >= 1) & _is_integer(y))
+
+_REAL_MAGNITUDES = 1e-60, 1e60
+"""Fifth powers, such as in the variance of an inverse Gaussian's mean, stay inside the doubles."""
+_COUNT_MAGNITUDES = 0.0, 1e12
+"""Logs of factorials, whose differences matter, keep four decimals."""
+
+REALS = Support("real numbers", False, -np.inf, np.isfinite, _REAL_MAGNITUDES)
+POSITIVE_REALS = Support("numbers above 0", False, 0.0, lambda y: y > 0, _REAL_MAGNITUDES)
+COUNTS = Support(
+    "integers 0, 1, 2, ...", True, 0.0, lambda y: (y >= 0) & _is_integer(y), _COUNT_MAGNITUDES
+)
+POSITIVE_COUNTS = Support(
+    "integers 1, 2, 3, ...", True, 1.0, lambda y: (y >= 1) & _is_integer(y), _COUNT_MAGNITUDES
+)
 
 
 def as_float_array(value: ArrayLike, what: str) -> FloatArray:

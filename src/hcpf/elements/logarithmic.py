@@ -15,6 +15,9 @@ from hcpf.elements.special import log1mexp, log1p_minus, log_characteristic_loga
 from hcpf.elements.stirling import log_stirling1
 from hcpf.elements.sums import circle, masses_from_characteristic, sum_of_draws
 
+_MIN_TAIL = 60
+"""The first value whose tail is summed by an asymptotic series, to an error below 1e-12."""
+
 
 class LogarithmicConjugate(ModeConjugate):
     """Psi(theta) = log(-log(1 - e^theta)), with theta = log p."""
@@ -25,16 +28,24 @@ class LogarithmicConjugate(ModeConjugate):
     def psi(self, theta: FloatArray) -> FloatArray:
         return np.log(-log1mexp(theta))
 
-    def mean_at(self, theta: FloatArray) -> FloatArray:
-        return -np.exp(theta - log1mexp(theta)) / log1mexp(theta)
+    def theta_of_psi(self, psi: FloatArray) -> FloatArray:
+        return self.inside(log1mexp(-np.exp(psi)))
+
+    def excess_at(self, theta: FloatArray) -> FloatArray:
+        p, fail, log_fail = np.exp(theta), -np.expm1(theta), log1mexp(theta)
+        return (p * log_fail - _log_fail_plus(p, log_fail)) / (fail * log_fail)
 
     def curvature(self, theta: FloatArray) -> FloatArray:
-        mean = self.mean_at(theta)
-        odds = np.exp(theta - log1mexp(theta))
-        return np.maximum(mean * (1.0 + odds - mean), 1e-300)
+        p, log_fail = np.exp(theta), log1mexp(theta)
+        return -p * _log_fail_plus(p, log_fail) / np.square(np.expm1(theta) * log_fail)
 
     def inside(self, theta: FloatArray) -> FloatArray:
-        return np.minimum(theta, -1e-6)
+        return np.minimum(theta, -1e-15)
+
+
+def _log_fail_plus(p: FloatArray, log_fail: FloatArray) -> FloatArray:
+    """Return log(1 - p) + p without cancellation near 0, and with the digits of 1 - p near 1."""
+    return np.where(p < 0.5, log1p_minus(-np.minimum(p, 0.5)), log_fail + p)
 
 
 def probability_for_mean(mean: FloatArray) -> FloatArray:
@@ -53,6 +64,25 @@ def _logit_for_mean() -> MeanInverse:
     log_mean = np.where(small, odds * (0.5 - odds * 5.0 / 24.0), t - np.log(soft))
     slope = np.where(small, odds * (0.5 - odds * 5.0 / 12.0), 1.0 - special.expit(t) / soft)
     return MeanInverse(t, log_mean, slope)
+
+
+def _sum_beyond(y: FloatArray, a: FloatArray) -> FloatArray:
+    r"""Return the sum of e^(-a k) / k over all integers k above y, at least 1.
+
+    It is :math:`\int_a^\infty e^{-(y+1)s}/(1 - e^{-s})\,ds`. For large y only small s count, where
+    1/(1 - e^-s) is 1/s + 1/2 + s/12 - s^3/720; for small y the first terms are added one by one.
+    """
+    y, a = np.broadcast_arrays(y, a)
+    start = np.maximum(y, _MIN_TAIL)
+    total = np.zeros(y.shape)
+    for k in range(2, _MIN_TAIL + 1):
+        total += np.where(k > y, np.exp(-a * k) / k, 0.0)
+    m = start + 1.0
+    with np.errstate(under="ignore"):
+        r, decay = 1.0 / m, np.exp(-a * m)
+        cubic = r * (a**3 + r * (3.0 * a * a + r * (6.0 * a + 6.0 * r)))
+        tail = 0.5 * r + r * (a + r) / 12.0 - cubic / 720.0
+        return total + special.exp1(a * m) + np.where(decay > 0, decay * tail, 0.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,6 +127,14 @@ class Logarithmic(Element):
     def masses(self, values: FloatArray, n: float) -> FloatArray:
         characteristic = log_characteristic_logarithmic(self.probability, circle(values))
         return masses_from_characteristic(characteristic, values, n)
+
+    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
+        if np.any(n != 1):
+            return super().cdf_unchecked(y, n)
+        p = np.asarray(self.probability)
+        floor = np.floor(np.clip(y, 1.0, 1e300))
+        above = _sum_beyond(floor, -np.log(p)) / -np.log1p(-p)
+        return np.where(y >= 1, np.clip(1.0 - above, 0.0, 1.0), 0.0)
 
     def compound_cdf(self, y: FloatArray, rate: FloatArray) -> FloatArray | None:
         # A Poisson sum of logarithmic variables is negative binomial (Quenouille 1949), with

@@ -145,6 +145,19 @@ def truncated_poisson_moments(rate: ArrayLike) -> tuple[Any, Any]:
     return mean, mean * np.where(rate < 0.1, near, far)
 
 
+def truncated_poisson_excess(rate: ArrayLike) -> FloatArray:
+    r"""Return the mean of a Poisson given that it is not 0, less 1; about rate / 2 near 0.
+
+    >>> round(float(truncated_poisson_excess(1e-12)) * 1e12, 6)
+    0.5
+    """
+    rate = np.asarray(rate, dtype=np.float64)
+    small = np.minimum(rate, 0.1)
+    squared = small * small
+    near = small * (0.5 + small * (1 / 12 - squared * (1 / 720 - squared / 30240)))
+    return np.where(rate < 0.1, near, rate / -np.expm1(-rate) - 1.0)
+
+
 def log_characteristic_truncated_poisson(rate: ArrayLike, angle: FloatArray) -> ComplexArray:
     r"""Return log of E[e^{iφ(X-1)}] = (e^z - 1)/z · r/(e^r - 1), z = r e^{iφ}, for X >= 1."""
     rate = np.asarray(rate, dtype=np.float64)

@@ -14,6 +14,7 @@ from hcpf.elements.domains import POSITIVE, POSITIVE_COUNTS, SMALLEST
 from hcpf.elements.special import (
     log_characteristic_truncated_poisson,
     log_expm1,
+    truncated_poisson_excess,
     truncated_poisson_moments,
 )
 from hcpf.elements.stirling import log_stirling2
@@ -38,13 +39,14 @@ class ZeroTruncatedPoissonConjugate(ModeConjugate):
     def psi(self, theta: FloatArray) -> FloatArray:
         return log_expm1(np.exp(theta))
 
-    def mean_at(self, theta: FloatArray) -> FloatArray:
-        rate = np.exp(theta)
-        return rate / -np.expm1(-rate)
+    def theta_of_psi(self, psi: FloatArray) -> FloatArray:
+        return np.log(np.logaddexp(0.0, psi))
+
+    def excess_at(self, theta: FloatArray) -> FloatArray:
+        return truncated_poisson_excess(np.exp(theta))
 
     def curvature(self, theta: FloatArray) -> FloatArray:
-        mean = self.mean_at(theta)
-        return np.maximum(mean * (1.0 + np.exp(theta) - mean), 1e-300)
+        return truncated_poisson_moments(np.exp(theta))[1]
 
 
 def rate_for_mean(mean: FloatArray) -> FloatArray:
@@ -113,6 +115,14 @@ class ZeroTruncatedPoisson(Element):
     def masses(self, values: FloatArray, n: float) -> FloatArray:
         characteristic = log_characteristic_truncated_poisson(self.rate, circle(values))
         return masses_from_characteristic(characteristic, values, n)
+
+    def cdf_unchecked(self, y: FloatArray, n: FloatArray) -> FloatArray:
+        if np.any(n != 1):
+            return super().cdf_unchecked(y, n)
+        rate = np.asarray(self.rate)
+        floor = np.floor(np.clip(y, 0.0, 1e300))  # scipy's incomplete gamma fails above
+        above = special.gammainc(floor + 1.0, rate) / -np.expm1(-rate)
+        return np.where(y >= 1, 1.0 - above, 0.0)
 
     def compound_cdf(self, y: FloatArray, rate: FloatArray) -> FloatArray | None:
         # X+ is also a sum of Poissons that are not truncated: those equal to 0 add nothing, and
