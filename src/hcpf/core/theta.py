@@ -412,13 +412,16 @@ def pair_means(
 
 def pair_shift(
     value_model: ValueModel,
+    element: Element,
     users: ThetaPosterior | None,
     items: ThetaPosterior | None,
     u: NDArray[np.int64],
     i: NDArray[np.int64],
 ) -> FloatArray | float:
-    """Return the log-rate shift of pairs caused by row-specific theta."""
-    element = value_model.element
+    """Return the log-rate shift of pairs caused by row-specific theta.
+
+    It is relative to ``element``, whose mean may be that of each pair: this keeps shifts small.
+    """
     conjugate = element.conjugate
     if value_model.vary_by is None or value_model.hurdle or conjugate is None:
         return 0.0
@@ -433,7 +436,7 @@ def pair_shift(
         psi = user.psi + item.psi
         if user.cross is not None and item.cross is not None:
             psi = psi + sharing.sign * user.cross * item.cross
-    return float(element.kappa) * (float(element.log_partition(element.theta)) - psi)
+    return float(element.kappa) * (element.log_partition(element.theta) - psi)
 
 
 def draw_means(

@@ -11,7 +11,7 @@ from hcpf.core.axis import Axis
 from hcpf.distributions.compound import CompoundPoisson
 from hcpf.distributions.hurdle import Hurdle
 from hcpf.distributions.pair import PairDistribution
-from hcpf.distributions.series import SeriesSum, single_element, sum_over_n
+from hcpf.distributions.series import SeriesSum, mean_count, single_element, sum_over_n
 from hcpf.elements.base import Element
 from hcpf.elements.conjugate import Sharing
 from hcpf.errors import ParameterError, SupportError
@@ -101,6 +101,12 @@ class ValueModel:
     def series(self, element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
         """Return log Z and the moments of n for values ``y`` at given rates."""
         return (single_element if self.hurdle else sum_over_n)(element, y, rate)
+
+    def mean_count(self, element: Element, y: FloatArray, log_rate: FloatArray) -> FloatArray:
+        """Return E[n] for values ``y`` at rates given by their logarithms."""
+        if self.hurdle:
+            return single_element(element, y, np.exp(log_rate)).mean
+        return mean_count(element, y, log_rate)
 
     def require(self, values: FloatArray, where: str = "") -> None:
         """Raise a SupportError if pairs cannot have these values; ``where`` names their source."""

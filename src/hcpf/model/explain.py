@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hcpf._types import Csr, FloatArray
 from hcpf.core.posterior import Posterior
-from hcpf.core.theta import pair_shift
+from hcpf.core.theta import pair_means, pair_shift
 from hcpf.model.combine import Positions
 from hcpf.model.tables import Explanation
 
@@ -109,9 +109,12 @@ def entry_weights(model: "FittedModel", fit: Posterior, own: _Entries) -> FloatA
     share = np.exp(share - peak)
     total = share.sum(axis=1, keepdims=True)
     log_rate = np.log(total[:, 0]) + peak[:, 0]
-    shift = pair_shift(model.value_model, users.theta, items.theta, own.users, own.items)
-    series = model.value_model.series
-    count = series(model.element, own.values, np.exp(log_rate + shift)).mean
+    value_model, element = model.value_model, model.element
+    pairs = users.theta, items.theta, own.users, own.items
+    if value_model.vary_by is not None:  # relative to the shared mean, rates could overflow
+        element = element.with_mean(pair_means(element, *pairs))
+    log_rate = log_rate + pair_shift(value_model, element, *pairs)
+    count = value_model.mean_count(element, own.values, log_rate)
     share *= (model.tempering * count)[:, None] / total
     return share / users.at(own.users).b
 
