@@ -99,6 +99,26 @@ def write_atomically(target: Path, content: bytes | str) -> None:
 
 
 @contextmanager
+def locked(folder: Path) -> Generator[None]:
+    """Wait until no other process writes to a folder, and keep others waiting meanwhile.
+
+    The lock ends with the process and leaves no file;
+    where the system has no locks (Windows, some network drives), nothing is locked.
+    """
+    handle = None
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+@contextmanager
 def os_errors(error_type: type[HcpfError], message: str) -> Generator[None]:
     """Raise an OSError of the block as ``error_type``: the message and the system's reason.
 

@@ -229,3 +229,35 @@ def test_a_full_disk_leaves_the_old_model_and_nothing_else(big):
     assert (process.returncode, errors) == (0, "")
     assert sorted((file.name, file.stat().st_size) for file in path.iterdir()) == before
     assert FittedModel.load(path).rate(0, 0) == 8.0
+
+
+def test_a_first_save_that_fails_leaves_no_folder(big):
+    path, _, two = big
+    new = path.parent / "new" / "model"
+    with child(_SAVE_ON_A_FULL_DISK, new, two) as process:
+        _, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    assert not new.parent.exists()
+
+
+_SAVE_MANY_TIMES = """
+import sys, hcpf
+model = hcpf.load(sys.argv[2])
+print("ready", flush=True)
+for _ in range(12):
+    model.save(sys.argv[1], overwrite=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file locks")
+def test_two_writers_and_a_reader_of_one_model(big):
+    path, one, two = big
+    found = set()
+    with child(_SAVE_MANY_TIMES, path, one) as first, child(_SAVE_MANY_TIMES, path, two) as second:
+        while first.poll() is None or second.poll() is None:
+            found.add(float(FittedModel.load(path).rate(0, 0)))
+        errors = first.stderr.read() + second.stderr.read()
+    assert (first.returncode, second.returncode, errors) == (0, 0, "")
+    found.add(float(FittedModel.load(path).rate(0, 0)))
+    assert found == {8.0, 32.0}
+    assert len(list(path.iterdir())) == 4

@@ -37,6 +37,12 @@ def check_source(X: Any) -> Any:
     if 0 in shape:
         raise InputError(f"X must have at least one row and one column, but its shape is {shape}.")
     check_n_pairs(int(shape[0]), int(shape[1]))
+    for size, side in zip(shape, ("rows", "columns"), strict=True):
+        if size > _MAX_INT32:
+            raise InputError(
+                f"X has {size:,} {side}; the limit is {_MAX_INT32:,}. Remove users and items "
+                "without entries, and number the others from 0."
+            )
     if dtype.kind not in "buif":
         raise InputError(
             f"X must hold real numbers, but its dtype is {dtype}. Convert it to float64 first."

@@ -7,8 +7,8 @@ crash at any moment leaves the old model, or the new one, whole.
 import hashlib
 import json
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,15 @@ from pyarrow import parquet
 from hcpf._version import __version__
 from hcpf.data.canonical import IdArray
 from hcpf.errors import ModelError
-from hcpf.io import file_digest, os_errors, partial_file, write_atomically
+from hcpf.io import file_digest, locked, os_errors, partial_file, write_atomically
 
 MANIFEST = "manifest.json"
 FORMAT, SCHEMA = "hcpf-model", 3
 _ADVICE = "Pass a folder created by save() or hcpf fit."
 _TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
 _LONGEST_HEADER = 1 << 24  # bytes
+_MAX_READS = 10  # of a model that other processes replace meanwhile
+_MAX_UNPACKING = 1000  # bytes that one byte of an id file may become
 _ENDINGS = {"tensors": ".safetensors", "users": ".parquet", "items": ".parquet"}
 
 
@@ -44,7 +46,16 @@ def write_folder(path: Path, stored: Stored, *, overwrite: bool) -> None:
     """Write a model; an existing one is replaced only with ``overwrite``."""
     with os_errors(ModelError, f"The model cannot be written to {path}"):
         _refuse_to_destroy(path, overwrite)
-        path.mkdir(parents=True, exist_ok=True)
+        with _new_folders(path), locked(path):
+            _refuse_to_destroy(path, overwrite)  # another process may have written one meanwhile
+            keep = _write_files(path, stored)
+            _remove_others(path, keep)
+
+
+def _write_files(path: Path, stored: Stored) -> set[str]:
+    """Write files and manifest, and return their names; a failure leaves what was there before."""
+    before = _ours(path)
+    try:
         files = {
             "tensors": _write(path, "tensors", lambda to: write_tensors(to, stored.tensors)),
             "users": _write(path, "users", lambda to: write_ids(to, stored.users)),
@@ -56,21 +67,53 @@ def write_folder(path: Path, stored: Stored, *, overwrite: bool) -> None:
         }  # fmt: skip
         outer = {"sha256": _digest_of(manifest), "manifest": manifest}
         write_atomically(path / MANIFEST, json.dumps(outer, indent=1, allow_nan=False))
-    _remove_others(path, {entry["name"] for entry in files.values()})
+    except BaseException:
+        _remove_others(path, before)
+        raise
+    return {entry["name"] for entry in files.values()}
+
+
+@contextmanager
+def _new_folders(path: Path) -> Generator[None]:
+    """Make a folder and those above it; if the block fails, remove those that were made."""
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        for folder in made:
+            with suppress(OSError):  # it is not empty
+                folder.rmdir()
+        raise
 
 
 def read_folder(path: Path, *, check: bool = True) -> Stored:
     """Read a model; ``check=False`` skips the checksums of the large files, not their sizes."""
-    try:
-        with os_errors(ModelError, "it cannot be read"):
-            manifest = _read_manifest(path)
-            files = {kind: _find(path, manifest, kind, check) for kind in _ENDINGS}
-            return Stored(
-                manifest, map_tensors(files["tensors"]),
-                read_ids(files["users"]), read_ids(files["items"]),
-            )  # fmt: skip
-    except ModelError as error:
-        raise ModelError(f"The model {path} cannot be loaded: {error}") from None
+    for _ in range(_MAX_READS):
+        before = _manifest_bytes(path)
+        try:
+            with os_errors(ModelError, "it cannot be read"):
+                return _read(path, check)
+        except ModelError as error:
+            if _manifest_bytes(path) == before:
+                raise ModelError(f"The model {path} cannot be loaded: {error}") from None
+    raise ModelError(f"The model {path} cannot be loaded: it is replaced again and again.")
+
+
+def _manifest_bytes(path: Path) -> bytes | None:
+    with suppress(OSError, ValueError):
+        return (path / MANIFEST).read_bytes()
+    return None
+
+
+def _read(path: Path, check: bool) -> Stored:
+    manifest = _read_manifest(path)
+    files = {kind: _find(path, manifest, kind, check) for kind in _ENDINGS}
+    n_users, n_items = _shape(manifest)
+    return Stored(
+        manifest, map_tensors(files["tensors"]),
+        read_ids(files["users"], n_users), read_ids(files["items"], n_items),
+    )  # fmt: skip
 
 
 def _refuse_to_destroy(path: Path, overwrite: bool) -> None:
@@ -151,6 +194,8 @@ def _find(folder: Path, manifest: dict[str, Any], kind: str, check: bool) -> Pat
     if Path(name).name != name:
         raise ModelError(f"{MANIFEST} names a file outside its folder: {name!r}.")
     path = folder / name
+    if path.is_symlink() and path.resolve().parent != folder.resolve():
+        raise ModelError(f"{name} is a link out of the folder. Copy the file itself into it.")
     if not path.is_file():
         raise ModelError(f"the file {name!r} is missing.")
     if path.stat().st_size != size:
@@ -158,6 +203,17 @@ def _find(folder: Path, manifest: dict[str, Any], kind: str, check: bool) -> Pat
     if check and file_digest(path) != digest:
         raise ModelError(f"{name} has been changed since it was written.")
     return path
+
+
+def _shape(manifest: dict[str, Any]) -> tuple[int, int]:
+    """Return the numbers of users and items."""
+    try:
+        n_users, n_items = manifest["shape"]
+    except (KeyError, TypeError, ValueError):
+        n_users = n_items = -1
+    if not all(type(size) is int and size >= 0 for size in (n_users, n_items)):
+        raise ModelError(f"{MANIFEST} lacks the numbers of users and items.")
+    return n_users, n_items
 
 
 def _digest_of(manifest: dict[str, Any]) -> str:
@@ -238,10 +294,26 @@ def write_ids(path: Path, ids: IdArray) -> None:
     parquet.write_table(pa.table({"id": column}), path)
 
 
-def read_ids(path: Path) -> IdArray:
-    """Read what ``write_ids`` wrote."""
+def _check_size(path: Path, about: Any, expected: int) -> None:
+    """Raise a ModelError if a file has another number of ids, or unpacks to far more bytes."""
+    if about.num_rows != expected:
+        raise ModelError(f"{path.name} has {about.num_rows} ids instead of {expected}.")
+    unpacked = sum(about.row_group(j).total_byte_size for j in range(about.num_row_groups))
+    if unpacked > max(_MAX_UNPACKING * path.stat().st_size, 1 << 26):
+        raise ModelError(f"{path.name} unpacks to {unpacked} bytes, which ids do not.")
+
+
+def read_ids(path: Path, expected: int) -> IdArray:
+    """Read what ``write_ids`` wrote; refuse other numbers of ids before they are unpacked."""
     try:
-        column = parquet.ParquetFile(path).read().column("id").combine_chunks()
+        with parquet.ParquetFile(path, read_dictionary=["id"]) as file:
+            _check_size(path, file.metadata, expected)
+            column = file.read(["id"]).column("id").combine_chunks()
+        if isinstance(column, pa.DictionaryArray):
+            # Repeated ids are not unpacked: a few bytes could become gigabytes.
+            if len(column.dictionary) != len(column):
+                raise ModelError(f"{path.name} contains an id more than once.")
+            column = column.dictionary_decode()
     except (pa.ArrowException, OSError, KeyError) as error:
         raise ModelError(f"{path.name} cannot be read: {error}.") from None
     if pa.types.is_integer(column.type) and not column.null_count:

@@ -22,6 +22,14 @@ from hcpf.errors import HcpfError, ModelError
 from hcpf.io import fingerprint
 from hcpf.model.fitted import FittedModel
 from hcpf.model.history import Check
+from hcpf.model.persist.checks import (
+    check_history,
+    check_numbers,
+    check_value_model,
+    positive_number,
+    truth,
+    whole_number,
+)
 from hcpf.model.persist.folder import Stored, read_folder, write_folder
 from hcpf.model.persist.older import upgraded
 
@@ -43,8 +51,7 @@ def save(model: FittedModel, path: Path, *, overwrite: bool, include_data: bool)
         "tempering": model.tempering,
         "max_count": model.max_count,
         "history": [
-            {name: _plain(value) for name, value in asdict(check).items()}
-            for check in model.history
+            {name: _plain(value) for name, value in vars(check).items()} for check in model.history
         ],
     }
     if model.excluded is not None:
@@ -63,7 +70,14 @@ def save(model: FittedModel, path: Path, *, overwrite: bool, include_data: bool)
 def load(path: Path, *, check: bool = True) -> FittedModel:
     """Read what ``save`` wrote, or what hcpf wrote before schema 2."""
     try:
-        return _rebuild(read_folder(path, check=check))
+        stored = read_folder(path, check=check)
+        try:
+            model = _rebuild(stored)
+            if check:
+                check_numbers(model)
+        except ModelError as error:
+            raise ModelError(f"The model {path} cannot be loaded: {error}") from None
+        return model
     except ModelError:
         raise
     except Exception as error:  # a forged or damaged file can raise anything
@@ -77,24 +91,23 @@ def _rebuild(stored: Stored) -> FittedModel:
     tensors, users, items = stored.tensors, stored.users, stored.items
     about = upgraded(stored.about)
     value_model = _value_model_from_json(about["value_model"])
-    shape = int(about["shape"][0]), int(about["shape"][1])
-    if (len(users), len(items)) != shape:
-        raise ModelError(f"The model has {len(users)} x {len(items)} ids for {shape} factors.")
+    shape = len(users), len(items)
+    n_fits, max_count = about["n_fits"], about["max_count"]
     data = _matrix(tensors, "data", shape)
     if data is not None:
         data = Interactions.from_matrix(data, users=users, items=items)
     return FittedModel(
         value_model=value_model,
         priors=Priors(**about["priors"]),
-        posteriors=_posteriors(tensors, int(about["n_fits"]), shape, value_model),
+        posteriors=_posteriors(tensors, whole_number("n_fits", n_fits, 1), shape, value_model),
         users=users,
         items=items,
-        history=tuple(Check(**_revived(check)) for check in about["history"]),
-        tempering=float(about["tempering"]),
+        history=_history(about["history"]),
+        tempering=positive_number("tempering", about["tempering"]),
         excluded=_matrix(tensors, "excluded", shape),
         data=data,
-        interrupted=bool(about["interrupted"]),
-        max_count=about["max_count"],
+        interrupted=truth("interrupted", about["interrupted"]),
+        max_count=None if max_count is None else whole_number("max_count", max_count, 1),
         settings=_revived(about["settings"]),
     )
 
@@ -128,8 +141,6 @@ def _posteriors(
         )
         for j in range(n_fits)
     )
-    if not posteriors:
-        raise ModelError("The model contains no fit.")
     if len({fit.axis(axis).shape_.shape[1] for fit in posteriors for axis in Axis}) > 1:
         raise ModelError("The factors of the model's users and items differ in size.")
     return posteriors
@@ -137,10 +148,15 @@ def _posteriors(
 
 def _rows(tensors: Tensors, prefix: str, size: int, varies: bool) -> FactorPosterior:
     names = ("shape", "mean", "activity_a", "activity_b")
+    types = (np.float32, np.float32, np.float64, np.float64)
     parts = [tensors[f"{prefix}.{name}"] for name in names]
+    if any(part.dtype != kind for part, kind in zip(parts, types, strict=True)):
+        raise ModelError(f"The factors of {prefix} have the wrong type.")
     factors = parts[0].ndim == 2 and parts[0].shape == parts[1].shape and len(parts[0]) == size
     if not factors or any(part.shape != (size,) for part in parts[2:]):
         raise ModelError(f"The factors of {prefix} have the wrong shape.")
+    if parts[0].shape[1] == 0:
+        raise ModelError(f"The factors of {prefix} have no components.")
     return FactorPosterior(*parts, theta=_theta(tensors, f"{prefix}.theta", size, varies))
 
 
@@ -150,6 +166,8 @@ def _theta(tensors: Tensors, prefix: str, size: int, varies: bool) -> ThetaPoste
     if not varies:
         return None
     chi, nu, prior = (tensors[f"{prefix}.{name}"] for name in ("chi", "nu", "prior"))
+    if any(part.dtype != np.float64 for part in (chi, nu, prior)):
+        raise ModelError(f"{prefix} has the wrong type.")
     if chi.shape != (size,) or nu.shape != (size,) or prior.shape != (2,):
         raise ModelError(f"{prefix} has the wrong shape.")
     return ThetaPosterior(chi, nu, float(prior[0]), float(prior[1]))
@@ -176,9 +194,15 @@ def _value_model_as_json(value_model: ValueModel) -> dict[str, Any]:
 
 def _value_model_from_json(stored: dict[str, Any]) -> ValueModel:
     element = _element_from_json(stored["element"])
-    if not element.is_complete:
-        raise ModelError(f"The model's element lacks parameters: {element!r}.")
-    return ValueModel(element, **{name: stored[name] for name in _VALUE_MODEL})
+    value_model = ValueModel(element, **{name: stored[name] for name in _VALUE_MODEL})
+    check_value_model(value_model)
+    return value_model
+
+
+def _history(stored: list[dict[str, Any]]) -> tuple[Check, ...]:
+    history = tuple(Check(**_revived(check)) for check in stored)
+    check_history(history)
+    return history
 
 
 def _element_as_json(element: Element) -> dict[str, Any]:
@@ -219,12 +243,12 @@ def _plain(value: Any) -> Any:
 
 
 def _revived(stored: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _revive(value) for name, value in stored.items()}
+    return {
+        name: _revive(value) if isinstance(value, dict) else value for name, value in stored.items()
+    }
 
 
-def _revive(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
+def _revive(value: dict[str, Any]) -> Any:
     if "float" in value:
         return float(value["float"])
     if "solver" in value:

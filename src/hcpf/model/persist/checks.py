@@ -1,0 +1,105 @@
+"""Checks of what a folder holds: a forged or damaged model is refused, not used."""
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from hcpf._types import Csr
+from hcpf.core.posterior import Posterior
+from hcpf.core.theta import ThetaPosterior
+from hcpf.core.value_model import ValueModel
+from hcpf.data.sampling import without
+from hcpf.elements.conjugate import Conjugate
+from hcpf.errors import ModelError, SupportError
+from hcpf.model.fitted import FittedModel
+from hcpf.model.history import Check
+
+_ROUNDING = 1e-6  # of the center of theta next to the ends of its range
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """Return an integer of a manifest, or raise a ModelError."""
+    if type(value) is not int or value < least:
+        raise ModelError(f"Its {name} must be an integer, {least} or more, not {value!r}.")
+    return value
+
+
+def positive_number(name: str, value: Any) -> float:
+    """Return a finite positive number of a manifest, or raise a ModelError."""
+    if type(value) not in (int, float) or not 0.0 < value < inf:
+        raise ModelError(f"Its {name} must be a finite number above 0, not {value!r}.")
+    return float(value)
+
+
+def truth(name: str, value: Any) -> bool:
+    """Return true or false of a manifest, or raise a ModelError."""
+    if type(value) is not bool:
+        raise ModelError(f"Its {name} must be true or false, not {value!r}.")
+    return value
+
+
+def check_history(history: Sequence[Check]) -> None:
+    """Raise a ModelError unless every line of a history has numbers only."""
+    for check in history:
+        held_out = check.validation_log_likelihood
+        if not (
+            type(check.iteration) is int
+            and isinstance(check.seconds, int | float)
+            and isinstance(check.elbo, int | float)
+            and (held_out is None or isinstance(held_out, int | float))
+        ):
+            raise ModelError(f"Its history has a line that is not one: {check!r}.")
+
+
+def check_value_model(value_model: ValueModel) -> None:
+    """Raise a ModelError unless the element has a single number per parameter."""
+    element = value_model.element
+    if not element.is_complete:
+        raise ModelError(f"The model's element lacks parameters: {element!r}.")
+    if any(np.ndim(value) for value in element.parameters.values()):
+        raise ModelError(f"The model's element takes single numbers as parameters: {element!r}.")
+
+
+def check_numbers(model: FittedModel) -> None:
+    """Raise a ModelError if numbers are not finite, not positive or outside the support.
+
+    This reads all factors once.
+    """
+    for j, fit in enumerate(model.posteriors):
+        _check_factors(f"fit{j}", fit, model.element.conjugate)
+    if model.data is not None:
+        _check_data(model, model.data.matrix)
+
+
+def _check_factors(name: str, fit: Posterior, conjugate: Conjugate | None) -> None:
+    for axis, rows in (("users", fit.users), ("items", fit.items)):
+        for part in ("shape_", "mean_", "activity_a", "activity_b"):
+            _check_positive(f"{name}.{axis}.{part.strip('_')}", getattr(rows, part))
+        if rows.theta is not None and conjugate is not None:
+            _check_theta(f"{name}.{axis}.theta", rows.theta, conjugate)
+
+
+def _check_positive(name: str, array: np.ndarray) -> None:
+    # Both comparisons are false for NaN, which the extremes of an array inherit.
+    if array.size and not (array.min() > 0.0 and array.max() < inf):
+        raise ModelError(f"{name} has numbers that are not finite or not above 0.")
+
+
+def _check_theta(name: str, theta: ThetaPosterior, conjugate: Conjugate) -> None:
+    _check_positive(f"{name}.nu", np.append(theta.nu, theta.nu0))
+    low, high = conjugate.min_center, conjugate.max_center
+    center = np.append(theta.chi / theta.nu, theta.chi0 / theta.nu0)
+    inside = (center >= low - _ROUNDING * abs(low)) if np.isfinite(low) else np.isfinite(center)
+    if not np.all(inside & (center <= high) & np.isfinite(center)):
+        raise ModelError(f"{name} has means outside the range of the element.")
+
+
+def _check_data(model: FittedModel, matrix: Csr) -> None:
+    """Compare the data with the support; pairs that were excluded may have any value."""
+    entries = matrix if model.excluded is None else without(matrix, model.excluded)
+    try:
+        model.value_model.require(entries.data)
+    except SupportError as error:
+        raise ModelError(f"Its data do not fit its element: {error}") from None
