@@ -8,21 +8,29 @@ than under the choice of "auto", in nats.
 """
 
 import itertools
+import json
 import time
+from pathlib import Path
 from typing import Any
 
 import common
 import sets
 from hcpf import HCPF, Interactions
 from hcpf.core.value_model import ValueModel, ways_to_vary
+from hcpf.errors import InputError
 from hcpf.evaluate import Popularity, Scores, scores, split
+from hcpf.evaluate.scoring import pair_scores
+from hcpf.io import write_atomically
 from hcpf.training.resolve import candidate_elements
+from hcpf.training.selection import PairLikelihoods
 
 COLUMNS = {
     "data": "", "model": "", "element": "", "L": ".3f", "AUC": ".4f", "conditional": ".4f",
     "seconds": ".1f", "better": "",
 }  # fmt: skip
-REGRETS = {"data": "", "auto": "", "best": "", "regret": ".4f"}
+REGRETS = {"data": "", "auto": "", "best": "", "regret": ".4f", "error": ".4f", "within": ""}
+MAX_REGRET = 0.01
+"""Nats per observed pair, or two standard errors."""
 
 
 def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
@@ -72,36 +80,70 @@ def named(model: Any) -> str:
 
 
 def regret(name: str, data: Interactions, args: Any) -> dict[str, Any]:
-    """How far the choice of "auto" is behind the best element."""
+    """How far the choice of "auto" is behind the best of all candidates, all fitted in full."""
     parts = split(data, random_state=args.seed)
-    found: dict[str, float] = {}
+    likelihoods: dict[str, PairLikelihoods] = {}
+    seconds: dict[str, float] = {}
 
-    def add(**settings: Any) -> str:
+    def add(**settings: Any) -> HCPF:
         model = HCPF(args.components, n_fits=1, random_state=args.seed, **settings)
-        row = fit("", model, parts)
-        found.setdefault(row["element"], row["conditional"])
-        return str(row["element"])
+        begin = time.perf_counter()
+        model.fit(parts.train, exclude=parts.held_out)
+        label = named(model)
+        seconds[label] = time.perf_counter() - begin
+        likelihoods[label] = pair_scores(model, parts).likelihoods
+        return model
 
-    chosen = add(element="auto")
+    auto = add(element="auto")
     kinds = [type(element) for element in candidate_elements(parts.train.values)]
     for hurdle, kind in itertools.product((False, True), kinds):
         for vary_by in (None, *ways_to_vary(kind)):
-            if ValueModel(kind(), vary_by, hurdle).description not in found:
-                add(element=kind(), vary_by=vary_by, hurdle=hurdle)
-    print({kind: round(score, 4) for kind, score in found.items()}, flush=True)
-    best = max(found, key=lambda name: found[name])
-    return {"data": name, "auto": chosen, "best": best, "regret": found[best] - found[chosen]}
+            value_model = ValueModel(kind(), vary_by, hurdle)
+            if value_model.description in likelihoods:
+                continue
+            try:
+                add(element=kind(), vary_by=vary_by, hurdle=hurdle, tempering=auto.tempering_)
+            except InputError as error:
+                print(f"{name}: {value_model.description}: {error}", flush=True)
+    chosen = named(auto)
+    best = max(likelihoods, key=lambda label: likelihoods[label].per_entry)
+    gain = likelihoods[best].gain_over(likelihoods[chosen])
+    return {
+        "data": name,
+        "auto": chosen,
+        "best": best,
+        "regret": gain.value,
+        "error": gain.error,
+        "within": gain.value <= max(MAX_REGRET, 2.0 * gain.error),
+        "tempering": auto.tempering_,
+        "log_likelihood": {label: found.per_entry for label, found in likelihoods.items()},
+        "seconds": seconds,
+    }
+
+
+def kept(name: str, data: Interactions, args: Any) -> dict[str, Any]:
+    """The regret on one data set; read from the output folder if it is there already."""
+    if args.output is None:
+        return regret(name, data, args)
+    path = args.output / f"{name}.json"
+    if not path.exists():
+        args.output.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, json.dumps(regret(name, data, args), indent=2) + "\n")
+    row: dict[str, Any] = json.loads(path.read_text())
+    common.table([row], REGRETS)
+    return row
 
 
 def main() -> None:
     """Compare on all data sets of the folder, or on those named."""
     parser = sets.parser(__doc__)
     parser.add_argument("--elements", action="store_true", help="the regret of auto instead")
+    parser.add_argument("--output", type=Path, help="folder of one file per data set")
     args = parser.parse_args()
     header = common.start("Defaults", str(args.folder))
     rows: list[dict[str, Any]] = []
     for name, data in sets.each(args):
-        rows += [regret(name, data, args)] if args.elements else compare(name, data, args)
+        rows += [kept(name, data, args)] if args.elements else compare(name, data, args)
     common.table(rows, REGRETS if args.elements else COLUMNS)
     common.finish(header, {"rows": rows}, args.json)
 

@@ -161,10 +161,12 @@ def _each(
     waiting = models[::-1]
     try:
         with progress_bar(None, title, len(models)) as advance:
-            while waiting:
-                advance(0, waiting[-1].name)
+            for number in range(1, len(models) + 1):
+                text = f"{waiting[-1].name} ({number} of {len(models)})"
+                advance(0, text)
                 score(waiting[-1])
-                advance(1, waiting.pop().name)  # the fitted model is released
+                waiting.pop()  # the fitted model is released
+                advance(1, text)
     except KeyboardInterrupt:
         return len(waiting)
     return 0

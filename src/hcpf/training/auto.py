@@ -242,7 +242,7 @@ class Search:
     def _note(self, model: ValueModel) -> str:
         leader = self.leader
         best = "" if leader is None else f"; best of {len(self.scored)}: {leader.description}"
-        return model.description + best
+        return f"{model.description}{best}"
 
     def tempering(self, plan: FitPlan, formula: float) -> float:
         """Return the formula's tempering, or another one where held-out pairs gain clearly.
