@@ -166,8 +166,8 @@ def test_blocks_make_no_difference(fitted, monkeypatch):
     whole = fitted.recommend(users, 7)
     near = fitted.similar_users(users, 7)
     for block in (1, 7, 33):
-        monkeypatch.setattr(ranking, "_MAX_BLOCK", block)
-        monkeypatch.setattr(ranking, "_TILE", 10 * block)
+        monkeypatch.setattr(ranking, "MAX_BLOCK", block)
+        monkeypatch.setattr(ranking, "TILE", 10 * block)
         monkeypatch.setattr(ranking, "_USERS_AT_ONCE", 3 * block)
         parts = fitted.recommend(users, 7)
         for name, column in whole.columns().items():

@@ -19,9 +19,9 @@ from hcpf.core.posterior import Posterior
 from hcpf.core.threads import run_in_parallel, single_blas_thread
 
 _USERS_AT_ONCE = 1 << 14  # whose best items are returned together
-_MAX_BLOCK, _MIN_BLOCK = 128, 16  # users of a tile
+MAX_BLOCK, _MIN_BLOCK = 128, 16  # users of a tile
 _N_BLOCKS = 8  # for all threads together, at least, unless there are few users
-_TILE = 1 << 18  # scores of a tile; for several fits, of all of them: 1 MB
+TILE = 1 << 18  # scores of a tile; for several fits, of all of them: 1 MB
 _FEW_USERS = 4  # whose scores are not worth a call of BLAS
 _FEW_SCORES = 1 << 17  # that NumPy ranks sooner than Numba is loaded
 _MIN_RATE = np.float32(1e-37)  # as in kernels/topn.py
@@ -141,7 +141,7 @@ def _best_of_rows(
     position, stop, index = _listed(seen, rows)
     scores, places = np.empty((len(rows), n), np.float32), np.empty((len(rows), n), np.int32)
     found, n_items = np.zeros(len(rows), np.int64), len(denied)
-    block_size = min(_MAX_BLOCK, max(_MIN_BLOCK, -(-len(rows) // _N_BLOCKS)))
+    block_size = min(MAX_BLOCK, max(_MIN_BLOCK, -(-len(rows) // _N_BLOCKS)))
     select = kernels.best_of_tile if score.n_parts == 1 else kernels.best_of_products
 
     def rank_blocks(first: int, last: int) -> None:
@@ -149,7 +149,7 @@ def _best_of_rows(
             users = slice(block * block_size, (block + 1) * block_size)
             mine, fill = rows[users], score.of(rows[users])
             state = position[users], stop[users], index, denied, scores[users], places[users]
-            width = max(1, _TILE // (score.n_parts * len(mine)))
+            width = max(1, TILE // (score.n_parts * len(mine)))
             tile = np.empty(0, np.float32)
             for begin in range(0, n_items, width):
                 shape = score.n_parts, len(mine), min(width, n_items - begin)
