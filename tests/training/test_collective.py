@@ -122,6 +122,10 @@ CASES = {
     "Poisson factorization": {"element": "degenerate", "kind": "counts"},
     "presence": {"element": "presence", "kind": "counts"},
     "retabulation": {
+        "element": elements.NegativeBinomial(1.0, 0.5), "kind": "large", "density": 0.3,
+        "passes": 8,
+    },
+    "many values, summed directly": {
         "element": elements.Poisson(1.0), "kind": "large", "density": 0.3, "passes": 8,
     },
 }  # fmt: skip

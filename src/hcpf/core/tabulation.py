@@ -14,14 +14,25 @@ def tabulate_rows(
     series: FloatArray, start: np.ndarray, least: FloatArray, nodes: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Cubic pieces of E[n] and of log(sum / x^least), for each row of weights."""
+    both = sum_rows(series, start, least, nodes)
+    return cubic_pieces(nodes, both[0]), cubic_pieces(nodes, both[1])
+
+
+def sum_rows(
+    series: FloatArray, start: np.ndarray, least: FloatArray, nodes: FloatArray
+) -> FloatArray:
+    """E[n] and log(sum / x^least) with their slopes in log x, shape (2, 4, rows, nodes).
+
+    The last two of four, derivatives across the rows of a grid, are 0.
+    """
     rows = len(least)
-    mean, log_sum = np.empty((2, 4, rows, nodes.size))
+    both = np.empty((2, 4, rows, nodes.size))
     nothing = np.zeros(1)
     owner = np.arange(rows)
-    arguments = series, start, owner, nothing, np.zeros(rows), np.log(nodes), mean, log_sum
-    run_in_parallel(kernels.tabulate, rows, *arguments)
-    mean[0] += least[:, None] - 1.0  # the kernel counts n from 1
-    return _pieces(nodes, mean), _pieces(nodes, log_sum)
+    arguments = series, start, owner, nothing, np.zeros(rows), np.log(nodes)
+    run_in_parallel(kernels.tabulate, rows, *arguments, *both)
+    both[0, 0] += least[:, None] - 1.0  # the kernel counts n from 1
+    return both
 
 
 def tabulate_grid(
@@ -57,7 +68,7 @@ def tabulate_grid(
         left = rough + np.arange(len(rough))  # where the halved intervals are now
         rough = np.sort(np.concatenate([left, left + 1]))
     steps = np.diff(log_g)
-    return log_g, _pieces(nodes, values[0], steps), _pieces(nodes, values[1], steps)
+    return log_g, cubic_pieces(nodes, values[0], steps), cubic_pieces(nodes, values[1], steps)
 
 
 def _misses(
@@ -71,7 +82,7 @@ def _misses(
     return np.any(error > _TOLERANCE, axis=(0, 2))
 
 
-def _pieces(
+def cubic_pieces(
     nodes: FloatArray, values: FloatArray, row_steps: FloatArray | None = None
 ) -> FloatArray:
     """Cubic (no row_steps) or bicubic coefficients per segment, from values and derivatives.

@@ -27,7 +27,9 @@ MAX_TRIANGLE = 1000
 """Largest y of the triangle (about 8 MB per kind, computed on first use)."""
 
 _N_SDS = 9.0  # from the mean, where a Gaussian density falls below 1e-17
-_CHUNK = 1 << 14  # numbers whose circles are held at once
+_CHUNK = 1 << 12  # numbers whose circles are held at once
+_DECAYED = 14.0  # times 1 / spread: the angle beyond which the integrand is below 1e-17
+_ALL_FILLED = 40.0  # objects per box, beside the log of their number, that leave none empty
 _LOG_2 = float(np.log(2.0))
 _ZERO_EXPONENT = -(2**40)  # stands for the exponent of 0
 
@@ -58,6 +60,7 @@ def _combine(
         table = triangle(next(size for size in (64, MAX_TRIANGLE) if rows.max() <= size))
         out[small] = table[rows, n[small].astype(np.intp)]
     large = np.flatnonzero(possible & (y > MAX_TRIANGLE))
+    large = large[np.argsort(n[large], kind="stable")]  # like with like: as wide, about
     for start in range(0, len(large), _CHUNK):
         chunk = large[start : start + _CHUNK]
         out[chunk] = contour(y[chunk], n[chunk])
@@ -115,7 +118,9 @@ def _log_coefficient(
     # range. An odd integer M divides the circle evenly, exact also if the ratio does not decay.
     half = np.ceil(_N_SDS * spread + 25.0)
     step = 2.0 * np.pi / (2.0 * half + 1.0)
-    kept = min(float(np.max(half, initial=0.0)), np.ceil(_N_SDS * _N_SDS / np.pi + 60.0))
+    # The modulus of the ratio is at most exp(-2 (spread φ)^2 / π^2) for a sum of coin flips.
+    decayed = np.ceil(_DECAYED / np.maximum(spread, 1.0) / step)
+    kept = float(np.max(np.minimum(half, decayed), initial=0.0))
     index = np.arange(kept + 1.0).reshape((-1,) + (1,) * spread.ndim)
     real = np.real(np.exp(log_ratio(np.minimum(index, half) * step)))
     weights = np.where(index == 0, 1.0, 2.0) * (index <= half)
@@ -123,6 +128,15 @@ def _log_coefficient(
 
 
 def _contour_second(y: FloatArray, n: FloatArray) -> FloatArray:
+    """S2(y, n) n! is the number of ways to put y objects into n boxes, none of them empty."""
+    out = y * np.log(n) - special.gammaln(n + 1.0)
+    # All n^y ways but a share of less than n e^(-y/n) fill all boxes.
+    few = y / n < _ALL_FILLED + np.log(n)
+    out[few] = _sets_from_size(y[few], n[few])
+    return out
+
+
+def _sets_from_size(y: FloatArray, n: FloatArray) -> FloatArray:
     """S2(y, n) = y!/n! [z^y] (e^z - 1)^n, a mass of the sum of n zero-truncated Poissons."""
     ratio = y / n
     r = ratio + special.lambertw(-ratio * np.exp(-ratio)).real
@@ -183,7 +197,7 @@ def _bisect(
     increasing: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray
 ) -> FloatArray:
     """Return the root between positive bounds, accurate enough for a saddle point."""
-    for _ in range(40):
+    for _ in range(24):
         middle = np.sqrt(low * high)
         below = increasing(middle) < 0
         low = np.where(below, middle, low)

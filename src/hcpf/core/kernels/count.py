@@ -47,6 +47,27 @@ def series_at(tables, row, g, log_x):
 
 
 @inner()
+def between_rows(tables, log_x, coordinate):
+    """The same for a value between rows, by the cubic through the four next to it."""
+    row, places = int(coordinate), tables.places
+    if coordinate == row:
+        return series_at(tables, row, 0.0, log_x)
+    place = places[row] + (coordinate - row) * (places[row + 1] - places[row])
+    first = min(max(row - 1, 0), len(places) - 4)
+    mean, log_sum, cut = 0.0, 0.0, 0
+    for j in range(first, first + 4):
+        weight = 1.0
+        for k in range(first, first + 4):
+            if k != j:
+                weight *= (place - places[k]) / (places[j] - places[k])
+        row_mean, row_log_sum, row_cut = series_at(tables, j, 0.0, log_x)
+        mean += weight * row_mean
+        log_sum += weight * row_log_sum
+        cut = max(cut, row_cut)
+    return mean, log_sum, cut
+
+
+@inner()
 def outside(tables, log_rate, coordinate):
     """E[n], log of the sum and the edge flag for an entry whose rate the table does not hold."""
     y = float(coordinate)
@@ -55,6 +76,8 @@ def outside(tables, log_rate, coordinate):
     row, g, log_x = 0, 0.0, log_rate
     if tables.mode == SHIFT:
         log_x = log_rate + math.log(y)
+    elif tables.mode == GRID and tables.sign == 0.0:
+        return between_rows(tables, log_rate, y)
     elif tables.mode == GRID:
         place = int(y)
         step = tables.places[place + 1] - tables.places[place]

@@ -1,0 +1,169 @@
+"""Count tables by value: for discrete elements, and for continuous ones with few values.
+
+Few distinct values have a table row each. Of many, as play counts have, only some do: E[n] and
+log Z are smooth in log y where y is large, so the cubic through four rows serves the values
+between. Where n follows y in steps there is no such cubic. Each value then keeps its weights, and
+has a table row only if entries are many; otherwise they are summed directly.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from hcpf._types import FloatArray, IntArray
+from hcpf.core.kernels import GRID, ROWS, TableArrays
+from hcpf.core.row_weights import RowWeights
+from hcpf.core.table_parts import (
+    MAX_WEIGHTS,
+    OCTAVES,
+    Tabulated,
+    Values,
+    last_count,
+    nodes_of,
+    number_values,
+    octaves_of,
+    pack,
+)
+from hcpf.core.tabulation import cubic_pieces, sum_rows, tabulate_rows
+from hcpf.core.value_grid import choose_rows, pieces_between_rows
+from hcpf.core.value_model import ValueModel
+from hcpf.elements.base import Element
+
+logger = logging.getLogger("hcpf")
+
+_FEW_WEIGHTS = 1 << 22  # that all rows may have, so that the table serves the largest rate
+_FEW_ROWS = 256  # distinct values that have a table row each
+_MAX_GRID_ROWS = 512
+_NODES_PER_ENTRY = 10.0  # more than that, and entries are summed directly: there are fewer
+_GROUP_STEP = 0.05  # of log(1 + y): values that share one largest n where nothing is tabulated
+_SPARE_COUNT = 1.5
+"""Factor of the largest n where nothing is tabulated, so that larger rates find their weights."""
+
+
+def tabulate_by_value(
+    value_model: ValueModel,
+    values: Values,
+    distinct: FloatArray,
+    max_count: int | None,
+    max_log2_rate: FloatArray | None,
+) -> Tabulated:
+    """Tabulate the distinct values of all workers, sorted."""
+    largest = float(OCTAVES[1]) if max_log2_rate is None else max_log2_rate
+    least, most = value_model.element.n_range(distinct)
+    most = most if max_count is None else np.minimum(most, max_count)
+    largest = np.broadcast_to(largest, distinct.shape).copy()
+    rows = _Rows(value_model, values, distinct, least, most, largest)
+    if len(distinct) <= _FEW_ROWS or not value_model.element.support.discrete:
+        return rows.one_per_value()
+    return rows.some() or rows.directly() or rows.one_per_value()
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The distinct values with the n that they can have, and what the rows are to serve."""
+
+    value_model: ValueModel
+    values: Values
+    distinct: FloatArray
+    least: FloatArray
+    most: FloatArray
+    max_log2_rate: FloatArray
+
+    def one_per_value(self) -> Tabulated:
+        """Return tables with a row per value."""
+        served, top = self._served(len(self.distinct))
+        last = np.minimum(last_count(self.value_model.element, self.distinct, served), self.most)
+        weights = self._weights(last, RowWeights.all_of)
+        octaves = octaves_of(self.value_model, top)
+        tables = tabulate_rows(weights.series, weights.start, weights.least, nodes_of(*octaves))
+        return self._tabulated(pack(ROWS, *weights, octaves, tables), served)
+
+    def directly(self) -> Tabulated | None:
+        """Return weights without a table; None if there are so many entries that one pays."""
+        n_nodes = len(nodes_of(*octaves_of(self.value_model, OCTAVES[1])))
+        if len(self.distinct) * n_nodes < _NODES_PER_ENTRY * self.values.n_all:
+            return None
+        last = np.minimum(_SPARE_COUNT * self._last_of_groups(), self.most)
+        weights = self._weights(np.floor(last), RowWeights.smooth)
+        return self._tabulated(pack(ROWS, *weights), self.max_log2_rate)
+
+    def some(self) -> Tabulated | None:
+        """Return tables with rows of some values; None if they would be too many."""
+        if np.any(self.least != 1.0):
+            return None
+        served, top = self._served(_MAX_GRID_ROWS)
+        served = np.maximum.accumulate(served)
+        octaves = octaves_of(self.value_model, top)
+        nodes, kept = nodes_of(*octaves), dict[int, FloatArray]()
+        element, most = self.value_model.element, self.most
+
+        def rows_at(chosen: IntArray, upper: IntArray) -> FloatArray | None:
+            y, one = self.distinct[chosen], np.ones(len(chosen))
+            last = np.minimum(last_count(element, y, served[upper]), most[chosen])
+            if sum(map(len, kept.values())) + last.sum() > MAX_WEIGHTS:
+                return None
+            weights = RowWeights.smooth(element, y, one, last, most[chosen])
+            kept.update((int(c), weights.row(j)) for j, c in enumerate(chosen))
+            return sum_rows(weights.series, weights.start, one, nodes)[:, :2]
+
+        found = choose_rows(self.distinct, rows_at, min(_MAX_GRID_ROWS, len(self.distinct) // 4))
+        if found is None:
+            return None
+        chosen, rows = found
+        place = np.log1p(self.distinct)
+        weights = RowWeights.join([kept[int(c)] for c in chosen], most[chosen])
+        mean, log_sum = (
+            pieces_between_rows(place[chosen], cubic_pieces(nodes, both)) for both in rows
+        )
+        arrays = pack(GRID, *weights, octaves, (mean, log_sum))._replace(places=place[chosen])
+        coordinates = np.interp(place, place[chosen], np.arange(float(len(chosen))))
+        return self._tabulated(arrays, served, coordinates)
+
+    def _served(self, n_rows: int) -> tuple[FloatArray, float]:
+        """Return the log2 rates that the weights serve, and that at which the table ends."""
+        top = float(self.max_log2_rate.max())
+        if top > OCTAVES[1] and n_rows * 2.0**top <= _FEW_WEIGHTS:
+            return np.full(len(self.distinct), top), top
+        return self.max_log2_rate, float(OCTAVES[1])
+
+    def _last_of_groups(self) -> FloatArray:
+        """Return the n beyond which no term counts, that of the largest value in its group.
+
+        The larger a value, the larger its n.
+        """
+        group = np.floor(np.log1p(self.distinct) / _GROUP_STEP)
+        first = np.flatnonzero(np.diff(group, prepend=-1.0))
+        end = np.append(first[1:], len(group))
+        rate = np.maximum.reduceat(self.max_log2_rate, first)
+        last = last_count(self.value_model.element, self.distinct[end - 1], rate)
+        return np.repeat(last, end - first)
+
+    def _weights(self, last: FloatArray, compute: "_Compute") -> RowWeights:
+        """Return the weights of all values, as many as memory allows."""
+        if np.sum(last - self.least + 1.0) > MAX_WEIGHTS:
+            allowed = self.least + MAX_WEIGHTS // len(self.distinct)
+            logger.warning("Rates are so large that n is summed up to %d only.", allowed.min())
+            last = np.minimum(last, allowed)
+        return compute(self.value_model.element, self.distinct, self.least, last, self.most)
+
+    def _tabulated(
+        self, arrays: TableArrays, served: FloatArray, coordinates: FloatArray | None = None
+    ) -> Tabulated:
+        """Return the tables with the coordinates of the values, by default their numbers."""
+        number = partial(number_values, self.distinct)
+        if coordinates is None:
+            return Tabulated(arrays, number, 0.0, served)
+
+        def locate(y: FloatArray) -> FloatArray:
+            position = number(y)
+            is_known = np.isfinite(position)
+            found = coordinates[np.where(is_known, position, 0.0).astype(np.int64)]
+            return np.where(is_known, found, np.nan)
+
+        return Tabulated(arrays, locate, 0.0, served, coordinates.astype(np.float32))
+
+
+_Compute = Callable[[Element, FloatArray, FloatArray, FloatArray, FloatArray], RowWeights]
