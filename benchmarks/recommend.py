@@ -3,8 +3,8 @@
 By default a model with random factors: ``write_recommendations`` to a Parquet file, seen items left
 out, by one fit and by the consensus of four, beside the bare float32 products of the same tiles,
 BLAS on as many threads. ``--users 1e5`` is a tenth of the usual size. ``--peers`` compares
-``recommend`` with implicit instead, with factors of the same size, the two taking turns, at the size
-of MovieLens 1M and at ten times as many users.
+``recommend`` with implicit instead, with factors of the same size, the two taking turns, at the
+size of MovieLens 1M and at ten times as many users.
 """
 
 from collections.abc import Callable, Sequence
