@@ -116,8 +116,8 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
     >>> model = HCPF(n_components=10, element="gamma", n_fits=1, max_iter=20, random_state=0)
     >>> for best in model.fit(datasets.retail()).recommend(12347, n=2):
     ...     print(best.user, best.item)
-    12347 47566
-    12347 23245
+    12347 22720
+    12347 22960
     """
 
     model_: FittedModel

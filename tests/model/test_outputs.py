@@ -115,7 +115,7 @@ def test_a_table_of_records_with_errors_and_gaps(tmp_path):
     with pytest.raises(InputError, match=r"exists already. Pass overwrite=True"):
         table.write(tmp_path / "scores.csv")
     with pytest.raises(InputError, match=r"End its name in \.parquet, \.csv, \.tsv"):
-        table.write(tmp_path / "scores.xlsx")
+        table.write(tmp_path / "scores.doc")
     with pytest.raises(InputError, match="equally long"):
         Table(a=[1, 2], b=[1])
     with pytest.raises(AttributeError, match="no column 'b'"):
@@ -131,7 +131,7 @@ def test_a_streamed_file_holds_what_recommend_returns(models, kind, block, tmp_p
     # With blocks of one user the first two parts are empty: these users have seen everything.
     model, target = models[kind], tmp_path / "best.parquet"
     expected = model.recommend(model.users_, 3, by="expected_value").to_arrow()
-    monkeypatch.setattr(ranking, "_BLOCK", block)
+    monkeypatch.setattr(ranking, "_USERS_AT_ONCE", max(1, block // 9))
     rows = model.write_recommendations(target, 3, by="expected_value")
     written = parquet.read_table(target)
     assert rows == len(written) == len(expected) > 0
@@ -193,8 +193,8 @@ def test_an_existing_file_is_kept_unless_it_may_be_replaced(models, method, tmp_
 def test_a_failure_leaves_the_old_file_and_nothing_else(models, method, tmp_path, monkeypatch):
     write, target = getattr(models["str"], method), tmp_path / "file.parquet"
     target.write_text("precious")
-    for module in (ranking, predict):
-        monkeypatch.setattr(module, "_BLOCK", 9)
+    monkeypatch.setattr(ranking, "_USERS_AT_ONCE", 1)
+    monkeypatch.setattr(predict, "_BLOCK", 9)
     describe, calls = predict.describe, []
 
     def fail_later(*arguments):

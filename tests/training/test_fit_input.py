@@ -47,10 +47,10 @@ def test_values_outside_the_support(element, value):
 
 @pytest.mark.parametrize(
     ("element", "size"),
-    [("normal", 1e-30), ("normal", 1e30), ("inverse_gaussian", 1e-80), ("inverse_gaussian", 1e80)],
+    [("normal", 1e-30), ("normal", 1e30), ("inverse_gaussian", 1e-65), ("inverse_gaussian", 1e65)],
 )
 def test_units_in_which_crossed_means_would_lose_their_digits(element, size):
-    with pytest.raises(InputError, match="change the unit"):
+    with pytest.raises(InputError, match=r"change the unit|Rescale them"):
         quick(element=element, vary_by="both").fit(size * VALUES)
     assert quick(element=element, vary_by="both").fit(VALUES).value_model_.vary_by == "both"
 
