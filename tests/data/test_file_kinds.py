@@ -11,6 +11,7 @@ import xlsxwriter
 from data.table_files import by_pair, packed
 from hcpf.data import Interactions
 from hcpf.data.files import open_file
+from hcpf.data.files.base import Columns
 from hcpf.data.read_options import ReadOptions
 from hcpf.errors import InputError
 from hcpf.model.tables import Table
@@ -62,6 +63,23 @@ def test_another_encoding_is_noticed_late_in_a_file(tmp_path):
     found = read(path)
     assert len(found) == 200_001
     assert found["Zoë", "Café"] == 2.0
+
+
+def test_no_row_is_lost_by_decoding_and_no_copy_stays(tmp_path, monkeypatch):
+    """Arrow's decoding lost rows in one of fifty reads, and left threads that never ended."""
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(copies))
+    path = tmp_path / "sales.csv"
+    rows = "".join(f"u{row},tea,£{row}.50\n" for row in range(100_000))
+    path.write_bytes(f"Customer,Product,Amount\n{rows}".encode("cp1252"))
+    columns = Columns("Customer", "Product", "Amount")
+    for _ in range(20):
+        file = open_file(path)
+        assert sum(batch.num_rows for batch, _ in file.batches(columns)) == 100_000
+        assert len(list(copies.iterdir())) == 1
+        del file
+        assert list(copies.iterdir()) == []
 
 
 def test_an_encoding_that_is_given(tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hcpf.data.files.base import file_errors
-from hcpf.data.files.encodings import detect_encoding, open_text
+from hcpf.data.files.encodings import detect_encoding, open_bytes
 from hcpf.data.files.text import guess_delimiter
 from hcpf.data.read_options import ExcludeItems
 from hcpf.errors import InputError
@@ -57,8 +57,8 @@ def _patterns(entry: Any) -> Iterator[str]:
         yield str(entry)
         return
     path = Path(entry)
-    with file_errors(path), open_text(path, detect_encoding(path)) as file:
-        text = bytes(file.read()).decode("utf-8-sig")
+    with file_errors(path), open_bytes(path) as file:
+        text = bytes(file.read()).decode(detect_encoding(path)).removeprefix("\ufeff")
         # A header does no harm: it is not the id of an item.
         for record in csv.reader(io.StringIO(text, ""), delimiter=guess_delimiter(text)):
             if record and record[0].strip():

@@ -1,7 +1,10 @@
 """The encoding of text files: detected, and decoded to UTF-8."""
 
 import codecs
+import os
 import re
+import tempfile
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +36,29 @@ def open_bytes(path: Path) -> Any:
     return pa.input_stream(str(path), compression=compression, buffer_size=_BUFFER_BYTES)
 
 
-def open_text(path: Path, encoding: str = UTF8) -> Any:
-    """Open a file as a stream of uncompressed bytes in UTF-8."""
-    stream = open_bytes(path)
-    if codecs.lookup(encoding).name == "utf-8":
-        return stream
-    return pa.transcoding_input_stream(stream, encoding, "utf-8")
+class DecodedFile:
+    """A file as UTF-8: the file itself, or a temporary copy if it has another encoding.
+
+    Arrow's own decoding calls Python from threads that outlive a reader that is not exhausted:
+    rows were lost, and processes did not end.
+    """
+
+    def __init__(self, path: Path, encoding: str) -> None:
+        self._path = path
+        if codecs.lookup(encoding).name == "utf-8":
+            return
+        handle, name = tempfile.mkstemp(prefix="hcpf-", suffix=".txt")
+        self._path = Path(name)
+        weakref.finalize(self, self._path.unlink, missing_ok=True)
+        decoder = codecs.getincrementaldecoder(encoding)()
+        with os.fdopen(handle, "wb") as copy, open_bytes(path) as file:
+            while chunk := bytes(file.read(_BUFFER_BYTES)):
+                copy.write(decoder.decode(chunk).encode())
+            copy.write(decoder.decode(b"", final=True).encode())
+
+    def open(self) -> Any:
+        """Open a stream of uncompressed bytes in UTF-8."""
+        return open_bytes(self._path)
 
 
 def detect_encoding(path: Path) -> str:
@@ -82,9 +102,9 @@ def check_fallback(sample: bytes) -> str:
 
 def example_word(path: Path, encoding: str) -> str | None:
     """Return the first word that is not plain ASCII, decoded; None if the sample has none."""
-    with open_text(path, encoding) as file:
-        sample = file.read(_SAMPLE_BYTES)
-    word = re.search(r"\w*[^\x00-\x7f]+\w*", bytes(sample).decode("utf-8", "ignore"))
+    with open_bytes(path) as file:
+        sample = bytes(file.read(_SAMPLE_BYTES))
+    word = re.search(r"\w*[^\x00-\x7f]+\w*", sample.decode(encoding, "ignore"))
     return word[0][:30] if word else None
 
 

@@ -13,7 +13,7 @@ from pyarrow import compute, json
 from hcpf.data.exact import MAX_EXACT, hides_small_numbers
 from hcpf.data.files.base import Columns, Restart, TableFile, typed_columns
 from hcpf.data.files.cells import cells_to_ids, cells_to_values
-from hcpf.data.files.encodings import detect_encoding, open_text
+from hcpf.data.files.encodings import DecodedFile, detect_encoding
 from hcpf.data.read_options import ReadOptions
 from hcpf.errors import InputError
 
@@ -28,10 +28,10 @@ class JsonLinesTable(TableFile):
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
         super().__init__(path)
-        self.encoding = options.encoding or detect_encoding(path)
+        self._decoded = DecodedFile(path, options.encoding or detect_encoding(path))
         self._line_by_line = False
         try:
-            with open_text(path, self.encoding) as file:
+            with self._decoded.open() as file:
                 schema = json.open_json(file).schema
         except pa.ArrowInvalid:
             self._line_by_line = True
@@ -53,7 +53,7 @@ class JsonLinesTable(TableFile):
         )
         bytes_left, has_zeros = self.path.stat().st_size, False
         try:
-            with open_text(self.path, self.encoding) as file:
+            with self._decoded.open() as file:
                 blocks = json.ReadOptions(block_size=_BLOCK_BYTES)
                 for batch in json.open_json(file, read_options=blocks, parse_options=options):
                     if columns.value is not None:
@@ -64,7 +64,7 @@ class JsonLinesTable(TableFile):
         except pa.ArrowInvalid:
             self._read_line_by_line()
         if has_zeros:
-            with open_text(self.path, self.encoding) as file:
+            with self._decoded.open() as file:
                 if hides_small_numbers(file):
                     self._read_line_by_line()
 
@@ -86,7 +86,7 @@ class JsonLinesTable(TableFile):
         raise Restart
 
     def _objects(self) -> Iterator[dict[str, Any]]:
-        with open_text(self.path, self.encoding) as file:
+        with self._decoded.open() as file:
             for number, line in enumerate(io.TextIOWrapper(file, "utf-8-sig"), 1):
                 if not line.strip():
                     continue

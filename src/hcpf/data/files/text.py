@@ -18,9 +18,9 @@ from hcpf.data.files.encodings import (
     COMPRESSIONS,
     FALLBACK,
     UTF8,
+    DecodedFile,
     detect_encoding,
     example_word,
-    open_text,
 )
 from hcpf.data.read_options import ReadOptions
 from hcpf.errors import InputError
@@ -50,6 +50,7 @@ class TextTable(TableFile):
         self.encoding = detect_encoding(path) if options.encoding is None else options.encoding
         if self._may_change_encoding and self.encoding != UTF8:
             self._remark_encoding()
+        self._decoded = DecodedFile(path, self.encoding)
         self._reads_amounts = options.decimal == ","
         first = self._first_record()
         self._block_bytes = max(_MEGABYTE, 2 * len(first))
@@ -82,7 +83,7 @@ class TextTable(TableFile):
             types[columns.names[2]] = pa.float64()
         # The position in a compressed file is unknown; approximate it by the size of the batches.
         bytes_left, has_zeros = self.path.stat().st_size, False
-        with self._reading_differently(), open_text(self.path, self.encoding) as file:
+        with self._reading_differently(), self._decoded.open() as file:
             for batch in self._open(file, types):
                 if plain:
                     has_zeros |= self._check_range(batch.column(2))
@@ -90,7 +91,7 @@ class TextTable(TableFile):
                 bytes_left -= bytes_read
                 yield batch, bytes_read
         if has_zeros:
-            with open_text(self.path, self.encoding) as file:
+            with self._decoded.open() as file:
                 if hides_small_numbers(file):
                     self._read_amounts()
 
@@ -115,7 +116,7 @@ class TextTable(TableFile):
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the number of every record with its fields, blank ones included."""
-        with open_text(self.path, self.encoding) as file:
+        with self._decoded.open() as file:
             text = io.TextIOWrapper(file, "utf-8-sig", "replace", newline="")
             yield from enumerate(text_csv.reader(text, delimiter=self.delimiter), 1)
 
@@ -145,7 +146,7 @@ class TextTable(TableFile):
     def _first_rows(self, *, header: bool, as_text: str | None = None) -> Any:
         """Return the rows of the first block, of one column as text if asked for."""
         types = None if as_text is None else {as_text: pa.string()}
-        with self._reading_differently(), open_text(self.path, self.encoding) as file:
+        with self._reading_differently(), self._decoded.open() as file:
             reader = self._open(file, types, header=header)
             return next(iter(reader), pa.RecordBatch.from_pylist([], reader.schema))
 
@@ -193,7 +194,7 @@ class TextTable(TableFile):
             if "conversion error to double" in text and not self._reads_amounts:
                 self._read_amounts()
             if "invalid UTF8" in text and self._may_change_encoding and self.encoding == UTF8:
-                self.encoding = FALLBACK
+                self.encoding, self._decoded = FALLBACK, DecodedFile(self.path, FALLBACK)
                 self._remark_encoding()
                 raise Restart from None
             raise
@@ -210,7 +211,7 @@ class TextTable(TableFile):
     def _first_record(self) -> str:
         """Return the text up to the first line end outside quotes, blank lines skipped."""
         text = ""
-        with open_text(self.path, self.encoding) as file:
+        with self._decoded.open() as file:
             while chunk := file.read(_MEGABYTE):
                 # A character may be divided; only delimiters and quotes matter here.
                 text += bytes(chunk).decode("utf-8", "replace")
