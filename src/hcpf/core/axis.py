@@ -77,6 +77,7 @@ def empty_axis(axis: Axis, n_rows: int, n_components: int) -> AxisState:
         count=np.zeros(n_rows),
         cross_count=np.zeros(n_rows),
         value_sum=np.zeros(n_rows),
-        row_terms=np.tile(np.array([1.0, 0.0, 0.0, 0.0], np.float32), (n_rows, 1)),
+        row_terms=np.zeros((n_rows, 4), np.float32),
     )
+    factors.multiplier[:] = 1.0
     return AxisState(axis, factors, np.zeros(n_components))
