@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test test-all coverage check format docs dist bench clean
+.PHONY: setup demo test test-all fuzz coverage check format docs dist bench clean
 
 setup: $(READY)
 
@@ -30,6 +30,11 @@ test: setup
 # Also the tests marked slow, and five times as many random examples.
 test-all: setup
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 -m "slow or not slow"
+
+# Whole lives of models on random data, extreme values included: make fuzz LIVES=5000
+LIVES ?= 1000
+fuzz: setup
+	HCPF_FUZZ=$(LIVES) HCPF_FUZZ_REPORT=/dev/stdout $(BIN)/python -m pytest -s tests/model/test_whole_life.py
 
 # The share of lines and branches that the tests run. Compiled kernels and subprocesses are not seen.
 coverage: setup

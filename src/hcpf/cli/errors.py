@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from hcpf.cli import INTERRUPTED
+from hcpf.cli.signals import Terminated, raise_on_termination
 from hcpf.errors import HcpfError
 
 FAILED = 1
@@ -42,12 +43,16 @@ class OneLineErrors(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; see ``docs/cli.md`` for the exit codes."""
         try:
-            return super().invoke(ctx)
+            with raise_on_termination():
+                return super().invoke(ctx)
         except BrokenPipeError:
             raise  # the reader of our output is gone: typer ends quietly
         except KeyboardInterrupt:
             typer.echo("hcpf: interrupted; no file was left half written.", err=True)
             raise typer.Exit(INTERRUPTED) from None
+        except Terminated as signal:
+            typer.echo("hcpf: terminated; no file was left half written.", err=True)
+            raise typer.Exit(signal.exit_code) from None
         except (HcpfError, OSError) as error:
             typer.echo(f"hcpf: {one_line(error)}", err=True)
             raise typer.Exit(FAILED) from None

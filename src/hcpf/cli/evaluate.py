@@ -11,9 +11,9 @@ from hcpf.cli.inputs import Source, value_model_settings, with_source
 from hcpf.cli.output import (
     duration,
     element_text,
+    note_written,
     percent,
     prepare_file,
-    replacing,
     show_facts,
     show_json,
 )
@@ -75,8 +75,9 @@ def evaluate(
     )  # fmt: skip
     about = describe_value_model(model.value_model_)
     if output is not None:
-        with replacing(output) as partial:
-            found.save(partial)
+        existed = output.exists()
+        found.save(output)  # completely or not at all
+        note_written(output, replaced=existed)
     if as_json:
         show_json(_as_json(found, about, components))
     else:

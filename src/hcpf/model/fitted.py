@@ -418,7 +418,8 @@ class FittedModel:
         path : path
             A folder written by ``save`` or ``hcpf fit``.
         check : bool, default True
-            Whether to verify the checksums of large files; sizes are always verified.
+            Whether to verify the checksums of large files, and that their numbers are finite,
+            positive and in the element's support; sizes and types are always verified.
         """
         from hcpf.model.persist.model import load
 
