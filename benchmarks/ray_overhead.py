@@ -1,0 +1,174 @@
+"""What a Ray cluster costs, compared with one process on the same data.
+
+Turns are taken: one process with as many threads as there are workers, then the workers with one
+thread each, on a cluster of this machine. Time per pass is (time of many - time of few passes) /
+(many - few), so set-up drops out. CPU seconds are those of all workers together: on a busy machine
+they tell more than time. Bytes are those of the arrays that a worker sends to the others. The
+second table times the two large exchanges of a pass alone, for several numbers of workers, items
+and components; ``cost_model.py`` takes its constants from the JSON of this script.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+
+import common
+from hcpf import HCPF, Interactions, RayEngine
+from hcpf.core.collective import row_block
+from hcpf.distributed.actor import RayNetwork, RayWorker
+from hcpf.distributed.connection import connected
+from hcpf.distributed.messages import MessageCollective
+
+
+class Usage(logging.Handler):
+    """Collects what the workers report."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.found: list[dict[str, float]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.msg.startswith("Worker %d:") and isinstance(record.args, tuple):
+            self.found.append(asdict(record.args[1]))
+
+
+class Exchanger(RayWorker):
+    """A worker that only exchanges arrays."""
+
+    def exchange(self, peers: Any, n_items: int, n_components: int, repeats: int) -> list[float]:
+        """Return the seconds of each exchange of a pass's items, the first one left out."""
+
+        if self._comm is None:
+            self._comm = MessageCollective(RayNetwork(self._rank, peers, self._mailbox))
+        comm = self._comm
+        totals = np.ones((n_items, n_components))
+        rows = row_block(comm.rank, comm.size, n_items)
+        factors = np.ones((rows.stop - rows.start, 2, n_components), np.float32)
+        seconds = []
+        for _ in range(repeats + 1):
+            comm.sum(np.ones(1))  # all begin together
+            began = perf_counter()
+            comm.sum_rows(totals)
+            comm.gather(factors)
+            seconds.append(perf_counter() - began)
+        return seconds[1:]
+
+
+def exchanges(workers: int, sizes: Sequence[tuple[int, int]], repeats: int) -> list[dict]:
+    """Time the exchange of the items of a pass, for several numbers of items and components."""
+    import ray
+
+    kind = ray.remote(num_cpus=0.1, concurrency_groups={"mail": 1})(Exchanger)
+    group = [kind.remote(rank) for rank in range(workers)]
+    rows = []
+    for n_items, n_components in sizes:
+        runs = [worker.exchange.remote(group, n_items, n_components, repeats) for worker in group]
+        slowest = [max(times) for times in zip(*ray.get(runs), strict=True)]
+        rows.append({
+            "workers": workers,
+            "items": n_items,
+            "K": n_components,
+            "MB per worker": 16 * n_items * n_components * (1 - 1 / workers) / common.MB,
+            "ms": 1000 * median(slowest),
+            "ms best": 1000 * min(slowest),
+        })  # fmt: skip
+    for worker in group:
+        ray.kill(worker)
+    return rows
+
+
+def fit_seconds(
+    data: Interactions, args: Any, passes: int, engine: Any, threads: int
+) -> np.ndarray:
+    """Seconds of training alone, by the clock of the history, and CPU seconds of this process."""
+    model = HCPF(
+        args.components, element="degenerate", n_fits=1, tempering=1.0, solver="cavi",
+        learn_element=False, max_iter=passes, tol=0.0, random_state=args.seed,
+    )  # fmt: skip
+    began = process_time()
+    model.fit(data, n_threads=threads, engine=engine)
+    return np.array([model.history_[-1].seconds, process_time() - began])
+
+
+def main() -> None:
+    parser = common.parser(__doc__)
+    parser.add_argument("--entries", type=common.whole, default=10_000_000)
+    parser.add_argument("--users", type=common.whole, default=100_000)
+    parser.add_argument("--items", type=common.whole, default=10_000)
+    parser.add_argument("--components", "-K", type=int, default=64)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--passes", type=int, nargs=2, default=(2, 12), metavar=("FEW", "MANY"))
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--exchanges", type=int, default=10, help="repetitions of an exchange")
+    args = parser.parse_args()
+    pairs = common.power_law_pairs(args.entries, args.users, args.items, args.seed)
+    header = common.start(
+        "Overhead of Ray",
+        f"{args.entries:,} entries, {args.users:,} x {args.items:,}, K = {args.components}",
+    )
+    usage = Usage()
+    logging.getLogger("hcpf").addHandler(usage)
+    logging.getLogger("hcpf").setLevel(logging.INFO)
+    data, (few, many) = Interactions.from_matrix(pairs), args.passes
+    local: list[np.ndarray] = []
+    remote: list[np.ndarray] = []
+    with connected(None, args.workers):
+        engine = RayEngine(workers=args.workers)
+        for _ in range(args.turns):
+            for found, kind, threads in ((local, "local", args.workers), (remote, engine, 1)):
+                short = fit_seconds(data, args, few, kind, threads)
+                found.append((fit_seconds(data, args, many, kind, threads) - short) / (many - few))
+        ratios = [float(mine[0] / other[0]) for mine, other in zip(remote, local, strict=True)]
+        last, before = usage.found[-args.workers :], usage.found[-2 * args.workers : -args.workers]
+        per_pass = {
+            name: sum(b[name] - a[name] for a, b in zip(before, last, strict=True))
+            / (args.workers * (many - few))
+            for name in last[0]
+        }
+        local_cpu = float(median(found[1] for found in local))
+        local, remote = ([float(x[0]) for x in found] for found in (local, remote))
+        rows = [
+            {"engine": "one process", "s per pass": median(local), "CPU s": local_cpu},
+            {
+                "engine": f"Ray, {args.workers} workers",
+                "s per pass": median(remote),
+                "ratio": median(ratios),
+                "MB sent": per_pass["bytes_sent"] / common.MB,
+                "calls": per_pass["calls"],
+                "s waiting": per_pass["waited_seconds"],
+                "CPU s": args.workers * per_pass["cpu_seconds"],
+                "CPU ratio": args.workers * per_pass["cpu_seconds"] / local_cpu,
+            },
+        ]
+        columns = {
+            "engine": "", "s per pass": ".3f", "ratio": ".2f", "MB sent": ".2f", "calls": ".0f",
+            "s waiting": ".3f", "CPU s": ".3f", "CPU ratio": ".2f",
+        }  # fmt: skip
+        common.table(rows, columns)
+        sizes = (1, 1), (1_000, 64), (10_000, 16), (10_000, 64), (40_000, 64)
+        moved = [row for n in (2, 3, 4) for row in exchanges(n, sizes, args.exchanges)]
+    common.table(
+        moved,
+        {
+            "workers": "d",
+            "items": ",d",
+            "K": "d",
+            "MB per worker": ".2f",
+            "ms": ".1f",
+            "ms best": ".1f",
+        },
+    )
+    facts = {"local": local, "ray": remote, "ratios": ratios, "per_pass": per_pass}
+    facts["local_cpu"] = local_cpu
+    facts |= {"few": few, "many": many, "entries": args.entries, "users": args.users}
+    facts |= {"items": args.items, "components": args.components, "workers": args.workers}
+    common.finish(header, {**facts, "exchanges": moved}, args.json)
+
+
+if __name__ == "__main__":
+    main()
