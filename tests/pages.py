@@ -18,7 +18,12 @@ from hcpf import Interactions, datasets
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-_NEEDED = {"single-cell": ("anndata", "pandas"), "money": ("polars",), "quickstart": ("polars",)}
+_NEEDED = {
+    "single-cell": ("anndata", "pandas"),
+    "money": ("polars",),
+    "scanpy": ("scanpy",),
+    "quickstart": ("polars",),
+}
 _STEP = 20  # of the customers of the bundled data, one in so many is kept
 _TOLERANCE = 0.02  # relative, of the numbers that a page shows
 _BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.M | re.S)

@@ -23,9 +23,9 @@ class Prepared(HCPF):
         known = {name: value for name, value in self.given.items() if name in OF_FIT}
         return super().fit(X, y, **(known | arguments))
 
-    def _train(self, data, validation, exclude, start, run):
+    def _train(self, data, validation, exclude, exposure, start, run, *engine):
         checks = {name: value for name, value in self.given.items() if name == "check_every"}
-        return super()._train(data, validation, exclude, start, run | checks)
+        return super()._train(data, validation, exclude, exposure, start, run | checks, *engine)
 
 
 def prepared(n_components=3, **settings):

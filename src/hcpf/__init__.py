@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from hcpf.core.posterior import Posterior
     from hcpf.core.priors import Priors
     from hcpf.data.interactions import Interactions
+    from hcpf.data.shards.folder import Shards
+    from hcpf.distributed.ray import RayEngine
     from hcpf.distributions.compound import CompoundPoisson, ObservedCompoundPoisson
     from hcpf.estimator import HCPF
     from hcpf.model.fitted import FittedModel
@@ -30,6 +32,8 @@ _LAZY = {
     "Interactions": "hcpf.data.interactions",
     "Posterior": "hcpf.core.posterior",
     "Priors": "hcpf.core.priors",
+    "RayEngine": "hcpf.distributed.ray",
+    "Shards": "hcpf.data.shards.folder",
     "Simulation": "hcpf.simulation",
     "simulate": "hcpf.simulation",
 }
@@ -69,6 +73,8 @@ __all__ = [
     "ObservedCompoundPoisson",
     "Posterior",
     "Priors",
+    "RayEngine",
+    "Shards",
     "Simulation",
     "__version__",
     "datasets",

@@ -6,7 +6,8 @@ v_ik, and n_ui is the number of u's events at i.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,8 @@ from scipy import optimize, sparse
 
 from hcpf._types import FloatArray, IntArray
 from hcpf.data.interactions import Interactions
+from hcpf.data.shards.folder import Shards, write_blocks
+from hcpf.data.shards.writing import Block, balanced_cuts
 from hcpf.elements.base import Element
 from hcpf.errors import ParameterError
 
@@ -119,6 +122,49 @@ def _choose(cumulative: FloatArray, size: int, rng: np.random.Generator) -> IntA
 # -- entries --------------------------------------------------------------------------------------
 
 
+class DrawnBlock(NamedTuple):
+    """The entries of the next users: how many each has, their items, values and counts."""
+
+    sizes: IntArray
+    items: IntArray
+    values: FloatArray
+    counts: IntArray
+
+
+def draw_blocks(
+    s: FloatArray,
+    v: FloatArray,
+    element: Element,
+    rng: np.random.Generator,
+    *,
+    hurdle: bool,
+    advance: Callable[[int], object],
+) -> Iterator[DrawnBlock]:
+    """Draw counts and values in blocks of users, in the order of the rows of a CSR matrix.
+
+    ``advance`` is called with the number of users of each block that is done.
+    """
+    n_users, n_items = len(s), len(v)
+    cumulative = np.ascontiguousarray(np.cumsum(v, axis=0).T)
+    item_dtype = np.int32 if max(n_users, n_items) <= _MAX_INT32 else np.int64
+    for start, stop, events in _blocks(expected_events(s, v)):
+        if events < (stop - start) * n_items:
+            pairs, counts = _draw_events(s[start:stop], cumulative, rng)
+        else:
+            pairs, counts = _draw_pairs(s[start:stop], v, rng)
+        firsts = np.arange(stop - start + 1) * n_items
+        sizes = np.diff(np.searchsorted(pairs, firsts))
+        pairs -= np.repeat(firsts[:-1], sizes)
+        values = element.sample(np.ones_like(counts) if hurdle else counts, rng)
+        yield DrawnBlock(sizes, pairs.astype(item_dtype), element.seen(values), counts)
+        advance(stop - start)
+
+
+def expected_events(s: FloatArray, v: FloatArray) -> FloatArray:
+    """Return the expected number of events of each user."""
+    return s @ np.cumsum(v, axis=0)[-1]
+
+
 def draw_entries(
     s: FloatArray,
     v: FloatArray,
@@ -129,36 +175,46 @@ def draw_entries(
     keep_counts: bool,
     advance: Callable[[int], object],
 ) -> tuple[Interactions, IntArray | None]:
-    """Draw counts and values in blocks of users, in the order of the rows of a CSR matrix.
-
-    ``advance`` is called with the number of users of each block that is done.
-    """
+    """Draw counts and values, all in memory; see ``draw_blocks``."""
     n_users, n_items = len(s), len(v)
-    cumulative = np.ascontiguousarray(np.cumsum(v, axis=0).T)
-    row_sizes = np.zeros(n_users + 1, dtype=np.int64)
-    item_dtype = np.int32 if max(n_users, n_items) <= _MAX_INT32 else np.int64
+    sizes: list[IntArray] = []
     blocks: list[tuple[IntArray, FloatArray, IntArray | None]] = []
-    for start, stop, events in _blocks(s @ cumulative[:, -1]):
-        if events < (stop - start) * n_items:
-            pairs, counts = _draw_events(s[start:stop], cumulative, rng)
-        else:
-            pairs, counts = _draw_pairs(s[start:stop], v, rng)
-        kept = counts if keep_counts else None
-        firsts = np.arange(stop - start + 1) * n_items
-        sizes = np.diff(np.searchsorted(pairs, firsts))
-        row_sizes[start + 1 : stop + 1] = sizes
-        pairs -= np.repeat(firsts[:-1], sizes)
-        values = element.sample(np.ones_like(counts) if hurdle else counts, rng)
-        blocks.append((pairs.astype(item_dtype), element.seen(values), kept))
-        advance(stop - start)
+    for block in draw_blocks(s, v, element, rng, hurdle=hurdle, advance=advance):
+        sizes.append(block.sizes)
+        blocks.append((block.items, block.values, block.counts if keep_counts else None))
     items, values, counts = _join(blocks, keep_counts)
-    indptr = np.cumsum(row_sizes)
-    index_dtype = item_dtype if indptr[-1] <= _MAX_INT32 else np.int64
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+    index_dtype = items.dtype if indptr[-1] <= _MAX_INT32 else np.int64
     matrix = sparse.csr_array(
         (values, items.astype(index_dtype, copy=False), indptr.astype(index_dtype)),
         shape=(n_users, n_items),
     )
     return Interactions(matrix, np.arange(n_users), np.arange(n_items)), counts
+
+
+def draw_shards(
+    folder: Path,
+    n_shards: int,
+    s: FloatArray,
+    v: FloatArray,
+    element: Element,
+    rng: np.random.Generator,
+    *,
+    hurdle: bool,
+    advance: Callable[[int], object],
+) -> Shards:
+    """Draw the same entries as ``draw_entries`` straight into shards, values as float32."""
+    drawn = draw_blocks(s, v, element, rng, hurdle=hurdle, advance=advance)
+    blocks = (Block(block.sizes, block.items, _as_float32(block.values)) for block in drawn)
+    cuts = balanced_cuts(expected_events(s, v), n_shards)
+    items = np.arange(len(v))
+    return write_blocks(folder, blocks, cuts, items, np.float32)
+
+
+def _as_float32(values: FloatArray) -> NDArray[np.float32]:
+    """Round values; those too small for float32 become its smallest normal number, not 0."""
+    tiny = np.finfo(np.float32).tiny
+    return np.where((values > 0.0) & (values < tiny), tiny, values).astype(np.float32)
 
 
 def _blocks(expected: FloatArray) -> Iterator[tuple[int, int, float]]:

@@ -39,3 +39,11 @@ class CheckpointError(HcpfError):
 
 class ModelError(HcpfError):
     """A saved model cannot be read or written."""
+
+
+class ShardError(HcpfError):
+    """A folder of shards cannot be read or written."""
+
+
+class ClusterError(HcpfError):
+    """A cluster cannot be used, or one of its workers was lost."""

@@ -5,28 +5,38 @@ from dataclasses import replace
 from functools import wraps
 from numbers import Real
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from hcpf._checks import flag
-from hcpf._types import Csr
+from hcpf._types import Csr, FloatArray
+from hcpf.core.axis import Axis
+from hcpf.core.exposure import Exposure
 from hcpf.core.posterior import Posterior
 from hcpf.core.priors import Priors
 from hcpf.core.value_model import ValueModel
 from hcpf.data.canonical import Duplicates, IdArray, name_pair
+from hcpf.data.exposure import resolve_exposure
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
+from hcpf.data.shards.matrix import StoredMatrix
+from hcpf.distributed.engines import engine_of
+from hcpf.distributed.ray import RayEngine
 from hcpf.elements import Element, get
 from hcpf.elements.registry import CHOSEN_BY_DATA
 from hcpf.errors import ModelError, NotFittedError, SupportError
 from hcpf.model.alignment import as_interactions, over_both
+from hcpf.model.factors import column_names
 from hcpf.model.fitted import FittedModel
 from hcpf.model.fold_in import extend
 from hcpf.model.history import Check
+from hcpf.training.engine import LOCAL_ENGINE, Engine
 from hcpf.training.fit import fit_model
+from hcpf.training.recipes import PAPER_COMPONENTS, paper_settings
 from hcpf.training.settings import Checkpoints, FitPlan, Settings, Solver, solver_of
 
 
@@ -36,6 +46,22 @@ class _NotFittedError(NotFittedError, SklearnNotFittedError):
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def _first_outside(kind: type[Element], data: Interactions) -> int | None:
+    """Return the position of the first value that an element cannot have; None if there is none."""
+    matrix = data.matrix
+    if isinstance(matrix, StoredMatrix):
+        if np.all(kind.support.contains(matrix.summary.extremes)):
+            return None
+        parts = ((part.start, values) for part, _, values in matrix.chunks())
+    else:
+        parts = iter([(0, matrix.data)])
+    for first, values in parts:
+        inside = kind.support.contains(values.astype(np.float64, copy=False))
+        if not inside.all():
+            return first + int(np.argmin(inside))
+    return None
 
 
 def _model_of(estimator: "HCPF") -> FittedModel:
@@ -87,16 +113,18 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         The priors of the factors and activities.
     tempering : float or "auto"
         Power of the likelihood; 1 is the ordinary posterior, larger values give a cold posterior.
-        "auto" is entries / max(users, items) / 8, between 1 and 4 (8 for several fits), or another
-        value where the held-out likelihood of short fits is higher; 1 for "observed", for Algorithm
-        1, for the paper's priors and where most pairs are observed. "formula" makes no short fits.
+        "auto" is 1 unless the held-out likelihood of short fits is clearly higher with a stronger
+        one. "formula" makes no short fits: entries / max(users, items) / 8, between 1 and 4 (8 for
+        several fits); 1 for "observed", for Algorithm 1, for the paper's priors and where most
+        pairs are observed. Intervals with ``n_samples`` do not come from a cold posterior.
     solver : str, CAVI, SVI or Algorithm1, default "auto"
         "auto" (minibatches, then coordinate ascent with momentum), "cavi", "svi" or "algorithm1",
         or an object with their constants, such as ``SVI(batches=100)``.
-    start : {"auto", "noise", "clusters"}
+    start : {"auto", "noise", "clusters", "symmetric"}
         The start of the fits: "noise", "clusters" of items that the same users have, or "auto":
         clusters for every second fit and noise for the others; noise for all fits where the
         tempering is above 8 or most pairs are observed, and for "svi", "algorithm1" and "observed".
+        "symmetric" is the paper's, from which all components stay equal.
     max_iter : int, default 300
         The maximum number of passes over the data per fit.
     tol : float, default 1e-4
@@ -127,12 +155,18 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         X: Any,
         y: None = None,
         *,
+        layer: str | None = None,
         validation: Any = None,
         exclude: Any = None,
+        user_exposure: Any = None,
+        item_exposure: Any = None,
         warm_start: bool = False,
         n_threads: int | None = None,
         progress: bool | None = None,
         checkpoint: str | Path | Checkpoints | None = None,
+        engine: Literal["local", "ray"] | RayEngine = "local",
+        workers: int | None = None,
+        address: str | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -143,12 +177,19 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
             in a dense one the entries other than 0 are.
         y
             Ignored.
+        layer : str, optional
+            The layer of an AnnData to read instead of its ``X``.
         validation : Interactions, matrix or float, optional
             Entries held out to decide when to stop, or the share of entries to hold out; as many
             missing pairs are drawn with them.
         exclude : Interactions or matrix, optional
             Pairs, observed or missing, that take no part: its stored entries mark them. They stay
             excluded in ``partial_fit``.
+        user_exposure, item_exposure : number, array, mapping or str, optional
+            Known multipliers of the rates of users and items, such as library sizes, observation
+            times or days on sale; by default 1. Numbers in the order of the users (items), a
+            mapping or pandas Series by id, a column of ``obs`` (``var``) of an AnnData, or
+            "FILE:COLUMN". All must be above 0.
         warm_start : bool, default False
             Whether to begin from the current posterior, if the shapes agree.
         n_threads : int, optional
@@ -157,9 +198,17 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
             Whether to show a progress bar; by default only in a terminal.
         checkpoint : path or Checkpoints, optional
             A folder for checkpoints. The same fit with the same folder resumes where it stopped.
+        engine : "local", "ray" or RayEngine
+            Where training runs: in this process, or on a Ray cluster.
+        workers : int, optional
+            The number of workers of a cluster, by default one per node. Each trains on the entries
+            of some users. The bits of the result depend on it.
+        address : str, optional
+            "host:port" of a Ray cluster, or "auto" for the one of this machine; by default a
+            cluster on this machine for the time of the fit.
         """
         start = self.model_ if flag("warm_start", warm_start) and self._is_fitted else None
-        data = as_interactions(X)
+        data = as_interactions(X, layer)
         users, items = IdIndex("users", data.users), IdIndex("items", data.items)
         run: dict[str, Any] = {
             "n_threads": n_threads, "progress": progress, "checkpoint": checkpoint
@@ -170,7 +219,27 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
             validation = over_both("validation", validation, users, items)
         if exclude is not None:
             exclude = over_both("exclude", exclude, users, items)
-        return self._train(data, validation, exclude, start, run)
+        exposure = Exposure(
+            resolve_exposure(user_exposure, users, source=X),
+            resolve_exposure(item_exposure, items, source=X),
+        )
+        chosen = engine_of(engine, workers, address)
+        return self._train(data, validation, exclude, exposure, start, run, chosen)
+
+    def fit_transform(self, X: Any, y: None = None, **fit_params: Any) -> Any:
+        """Fit the model to ``X`` and return the factors of its users.
+
+        Parameters
+        ----------
+        X : Interactions, AnnData or matrix
+            As in ``fit``.
+        y
+            Ignored.
+        **fit_params
+            Parameters of ``fit``; a ``layer`` is read by both.
+        """
+        fitted = self.fit(X, y, **fit_params)
+        return fitted.transform(X, layer=fit_params.get("layer"))
 
     def partial_fit(
         self,
@@ -178,6 +247,8 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         y: None = None,
         *,
         duplicates: Duplicates = "error",
+        user_exposure: Any = None,
+        item_exposure: Any = None,
         n_threads: int | None = None,
         progress: bool | None = None,
     ) -> Self:
@@ -195,23 +266,39 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
             Ignored.
         duplicates : {"error", "sum", "mean", "last"}
             How to combine the values of a pair that was observed before.
+        user_exposure, item_exposure
+            Exposures of the users and items of ``X``, as in ``fit``. Fitted ones keep theirs unless
+            they are given; new ones need one if the model was fitted with exposures.
         n_threads, progress
             As in ``fit``.
         """
         if not self._is_fitted:
-            return self.fit(X, n_threads=n_threads, progress=progress)
-        start = extend(self.model_, X, duplicates)
+            return self.fit(
+                X, user_exposure=user_exposure, item_exposure=item_exposure,
+                n_threads=n_threads, progress=progress,
+            )  # fmt: skip
+        exposure = {Axis.USERS: user_exposure, Axis.ITEMS: item_exposure}
+        start = extend(self.model_, X, duplicates, exposure)
         assert start.data is not None
         run: dict[str, Any] = {"n_threads": n_threads, "progress": progress}
-        return self._train(start.data, None, start.excluded, start, run)
+        return self._train(start.data, None, start.excluded, start.exposure, start, run)
 
     def _train(
         self, data: Interactions, validation: Csr | None, exclude: Csr | None,
-        start: FittedModel | None, run: dict[str, Any],
+        exposure: Exposure, start: FittedModel | None, run: dict[str, Any],
+        engine: Engine = LOCAL_ENGINE,
     ) -> Self:  # fmt: skip
         plan = FitPlan(**self.get_params(deep=False), **run)
         self._check_support(data)
-        model = fit_model(data, plan, validation=validation, exclude=exclude, start=start)
+        model = fit_model(
+            data,
+            plan,
+            validation=validation,
+            exclude=exclude,
+            exposure=exposure,
+            start=start,
+            engine=engine,
+        )
         self.model_ = replace(model, settings=self._settings)
         return self
 
@@ -229,15 +316,64 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         if not isinstance(element, str | Element) or element in CHOSEN_BY_DATA:
             return
         kind = get(element) if isinstance(element, str) else type(element)
-        inside = kind.support.contains(data.values.astype(np.float64, copy=False))
-        if not inside.all():
-            position = int(np.argmin(inside))
+        position = _first_outside(kind, data)
+        if position is not None:
             pair = name_pair(data.matrix, position, data.users, data.items)
             raise SupportError(
                 f"{pair} has the value {data.values[position]:g}, but {kind.__name__} takes "
                 f"{kind.support.description}. Choose an element with this value in its support, or "
                 "remove or transform the value."
             )
+
+    @classmethod
+    def paper(
+        cls,
+        n_components: int = PAPER_COMPONENTS,
+        *,
+        element: str | Element = "quick",
+        train_on: Literal["full", "observed"] = "full",
+        solver: Literal["algorithm1", "cavi"] | Solver = "algorithm1",
+        start: Literal["noise", "symmetric"] = "noise",
+        max_iter: int | None = None,
+        tol: float | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> Self:
+        """Return an estimator with the settings of the paper's experiments.
+
+        Its priors, the element at maximum likelihood and fixed, the ordinary posterior and one fit.
+        The paper's K is 160, and xi = 0.7 and tau = 10,000 are the defaults of ``Algorithm1``.
+
+        Parameters
+        ----------
+        n_components : int, default 160
+            The number of components.
+        element : str or Element, default "quick"
+            As in ``HCPF``; "quick" takes the most likely element of the values alone.
+        train_on : {"full", "observed"}
+            With "observed", kappa is divided by E[n] = 6.908 as in the paper where the element
+            allows it; a warning says what is done where it does not.
+        solver : {"algorithm1", "cavi"} or Solver
+            The paper's Algorithm 1, or exact coordinate ascent with the same settings. Pass
+            ``Algorithm1(stratified=False)`` to draw pairs uniformly.
+        start : {"noise", "symmetric"}
+            "symmetric" is the start that the paper prints; its components stay equal.
+        max_iter, tol
+            By default 100 passes without early stopping for Algorithm 1, and those of ``HCPF`` for
+            other solvers.
+        random_state : int or Generator, optional
+            Seed; the same seed gives the same bits.
+
+        Examples
+        --------
+        >>> from hcpf import HCPF, datasets
+        >>> model = HCPF.paper(10, element="gamma", solver="cavi", max_iter=5, random_state=0)
+        >>> model.fit(datasets.retail()).tempering_
+        1.0
+        """
+        settings = paper_settings(solver, start, max_iter=max_iter, tol=tol)
+        return cls(
+            n_components, element=element, train_on=train_on, random_state=random_state, **settings
+        )
 
     @classmethod
     def from_model(cls, model: FittedModel) -> Self:
@@ -331,6 +467,24 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         return _model_of(self).items
 
     @property
+    def components_(self) -> FloatArray:
+        """The factors of the items, components x items; those of several fits one below the other.
+
+        ``transform(X) @ components_`` are the rates of the users in X.
+        """
+        return _model_of(self).factors("items").values.T
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns of ``transform``: hcpf0, hcpf1, ...
+
+        Parameters
+        ----------
+        input_features
+            Ignored.
+        """
+        return np.array(column_names(_model_of(self)), dtype=object)
+
+    @property
     def n_features_in_(self) -> int:
         """The number of items."""
         return len(_model_of(self).items)
@@ -349,6 +503,8 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
     similar_items = _delegated(FittedModel.similar_items)
     similar_users = _delegated(FittedModel.similar_users)
     explain = _delegated(FittedModel.explain)
+    factors = _delegated(FittedModel.factors)
+    top_items = _delegated(FittedModel.top_items)
     explain_components = _delegated(FittedModel.explain_components)
     fold_in = _delegated(FittedModel.fold_in)
     fold_in_items = _delegated(FittedModel.fold_in_items)
@@ -361,6 +517,6 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         model = replace(_model_of(self), settings=self._settings)
         model.save(path, overwrite=overwrite, include_data=include_data)
 
-    def score(self, X: Any, y: None = None) -> float:
+    def score(self, X: Any, y: None = None, *, user_exposure: Any = None) -> float:
         """Return the mean log-likelihood of held-out entries of new users; see FittedModel."""
-        return _model_of(self).score(X)
+        return _model_of(self).score(X, user_exposure=user_exposure)

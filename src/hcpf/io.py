@@ -99,18 +99,25 @@ def write_atomically(target: Path, content: bytes | str) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Generator[None]:
+def locked(folder: Path, *, wait: bool = True) -> Generator[None]:
     """Wait until no other process writes to a folder, and keep others waiting meanwhile.
 
-    The lock ends with the process and leaves no file;
-    where the system has no locks (Windows, some network drives), nothing is locked.
+    Without ``wait`` a folder that is locked raises BlockingIOError. The lock ends with the process
+    and leaves no file; where the system has no locks (Windows, some network drives), nothing is
+    locked.
     """
     handle = None
-    with suppress(ImportError, OSError):
+    try:
         import fcntl
 
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if handle is not None:
+            os.close(handle)
+        raise
+    except (ImportError, OSError):
+        pass
     try:
         yield
     finally:

@@ -4,20 +4,24 @@ A notebook shows what the functions return. ``chart.save("chart.svg")`` writes a
 ``chart.to_table()`` returns the numbers, to be drawn with any other library.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hcpf._checks import generator
 from hcpf.core.axis import Axis
 from hcpf.data.names import item_labels, read_names
 from hcpf.errors import InputError
-from hcpf.evaluate import Calibration, ComponentPath, Split
+from hcpf.evaluate import Calibration, ComponentPath, Consensus, Split
 from hcpf.evaluate.predictive_checks import check_activity, check_values
 from hcpf.evaluate.scoring import explains_missing
+from hcpf.experiments.cells import Cell, Recipe
+from hcpf.experiments.claims import CLAIMS, Claim, Judgment, compare_recipes, judge, recipes_in
+from hcpf.experiments.pages import recipe_pairs
 from hcpf.model.components import summarize_components
 from hcpf.model.resolve import fitted_model
 from hcpf.report import charts
 from hcpf.report.drawing import Chart, Charts, Drawing
+from hcpf.report.lists import DifferenceList
 
 __all__ = [
     "Chart",
@@ -27,7 +31,9 @@ __all__ = [
     "calibration",
     "component_path",
     "components",
+    "consensus",
     "convergence",
+    "paper_claims",
     "value_fit",
 ]
 
@@ -146,3 +152,67 @@ def component_path(path: ComponentPath) -> Chart:
         What ``hcpf.evaluate.choose_components`` returned.
     """
     return charts.component_path(path)
+
+
+def consensus(found: Consensus) -> Charts:
+    """Draw the stability of the components and the held-out log-likelihood against their number.
+
+    Parameters
+    ----------
+    found : Consensus
+        What ``hcpf.evaluate.consensus`` returned.
+
+    Returns
+    -------
+    Charts
+        Two charts: stability, and log-likelihood.
+    """
+    return charts.consensus(found)
+
+
+def paper_claims(cells: Sequence[Cell]) -> dict[str, DifferenceList]:
+    """Draw the claims of the paper's section 5: paired differences per data set.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        What ``hcpf reproduce`` computed, as ``hcpf.experiments.cells.read_results`` returns it.
+
+    Returns
+    -------
+    dict of DifferenceList
+        The charts by file name.
+    """
+    found = recipes_in(cells)
+    charts: dict[str, DifferenceList] = {}
+    for claim in CLAIMS:
+        judged = [j for recipe in found[:4] if (j := judge(claim, cells, recipe)) is not None]
+        if judged:
+            series = {_recipe_name(judgment.recipe): judgment for judgment in judged}
+            charts[f"claim-{claim.name}.svg"] = _differences(claim, series)
+    for first, second in recipe_pairs(found):
+        judgment = compare_recipes(cells, first, second)
+        if judgment is not None:
+            series = {_recipe_name(first): judgment}
+            charts[f"{judgment.claim.name}.svg"] = _differences(judgment.claim, series)
+    return charts
+
+
+def _recipe_name(recipe: Recipe) -> str:
+    return f"{recipe.name}, {recipe.solver}, K = {recipe.n_components}"
+
+
+def _differences(claim: Claim, judged: Mapping[str, Judgment]) -> DifferenceList:
+    names = dict.fromkeys(f.dataset for judgment in judged.values() for f in judgment.findings)
+    range_ = f" They count as similar within {claim.margin:g} of 0." if claim.margin else ""
+    return DifferenceList(
+        claim.title,
+        f"{claim.text} Right of the dashed line it is so; bars are two standard errors.{range_}",
+        list(names),
+        {
+            name: {f.dataset: (f.gap.value, 2.0 * f.gap.error) for f in judgment.findings}
+            for name, judgment in judged.items()
+        },
+        unit=0.001 if claim.score == "auc" else 0.1,
+        labels=("data set", f"difference in {claim.unit}"),
+    )

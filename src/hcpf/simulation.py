@@ -4,21 +4,25 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from hcpf._checks import flag, generator, whole
-from hcpf._draw import draw_entries, draw_factors, pair_rates, solve_scale
+from hcpf._draw import draw_entries, draw_factors, draw_shards, pair_rates, solve_scale
 from hcpf._progress import progress_bar
 from hcpf._types import ArrayLike, FloatArray, IntArray
 from hcpf.data.canonical import check_n_pairs
+from hcpf.data.exposure import resolve_exposure
+from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.data.paper import paper_dataset
 from hcpf.elements.base import Element
 from hcpf.elements.domains import POSITIVE, UNIT_INTERVAL, Domain
 from hcpf.elements.gamma import Gamma
 from hcpf.errors import IncompleteElementError, InputError, ParameterError
+from hcpf.io import as_path
 
 _logger = logging.getLogger("hcpf")
 
@@ -48,6 +52,8 @@ class Simulation:
         those that give the requested density.
     counts : ndarray or None
         :math:`n_{ui}` per stored entry in the order of ``interactions.values``, if requested.
+    user_exposure, item_exposure : ndarray or None
+        The known multipliers of the rates of users and items, if given.
     """
 
     interactions: Interactions
@@ -58,9 +64,11 @@ class Simulation:
     element: Element
     priors: dict[str, float]
     counts: IntArray | None = None
+    user_exposure: FloatArray | None = None
+    item_exposure: FloatArray | None = None
 
     def rate(self, users: ArrayLike, items: ArrayLike) -> FloatArray:
-        r"""Return the Poisson rate :math:`\Lambda_{ui} = \sum_k s_{uk} v_{ik}` of each pair.
+        r"""Return the Poisson rate :math:`e_u f_i \sum_k s_{uk} v_{ik}` of each pair.
 
         ``users`` and ``items`` broadcast against each other.
         """
@@ -69,6 +77,9 @@ class Simulation:
             _check_index("users", users, n_users), _check_index("items", items, n_items)
         )
         flat = pair_rates(self.user_factors, self.item_factors, rows.ravel(), columns.ravel())
+        for exposure, chosen in ((self.user_exposure, rows), (self.item_exposure, columns)):
+            if exposure is not None:
+                flat *= exposure[chosen.ravel()]
         return flat.reshape(rows.shape)
 
     def __repr__(self) -> str:
@@ -92,7 +103,11 @@ def simulate(
     item_shape: float = 0.3,
     item_activity_shape: float = 2.0,
     item_activity_mean: float = 1.0,
+    user_exposure: Any = None,
+    item_exposure: Any = None,
     keep_counts: bool = False,
+    shards: str | Path | None = None,
+    n_shards: int = 1,
     random_state: RandomState = None,
     progress: bool | None = None,
 ) -> Simulation:
@@ -103,11 +118,11 @@ def simulate(
     .. math::
         r_u \sim \mathrm{Gamma}(\rho, \rho/\varrho),\quad
         s_{uk} \sim \mathrm{Gamma}(\eta, r_u),\quad
-        n_{ui} \sim \mathrm{Poisson}(\textstyle\sum_k s_{uk} v_{ik}),\quad
+        n_{ui} \sim \mathrm{Poisson}(\textstyle e_u f_i \sum_k s_{uk} v_{ik}),\quad
         y_{ui} \sim p_\Psi(\theta, n_{ui}\kappa),
 
-    the same for items with :math:`w, v, \omega, \varpi, \zeta`. Pairs with :math:`n_{ui} \ge 1`
-    are observed, whatever their value.
+    the same for items with :math:`w, v, \omega, \varpi, \zeta`. The exposures e and f are 1 unless
+    they are given. Pairs with :math:`n_{ui} \ge 1` are observed, whatever their value.
 
     Parameters
     ----------
@@ -135,8 +150,16 @@ def simulate(
         :math:`\eta, \rho, \varrho`.
     item_shape, item_activity_shape, item_activity_mean : float
         :math:`\zeta, \omega, \varpi`.
+    user_exposure, item_exposure : number or array, optional
+        Known multipliers of the rates of users and items; by default 1.
     keep_counts : bool
         Whether to keep the :math:`n_{ui}` of the observed entries.
+    shards : path, optional
+        A folder to write the entries to as they are drawn, instead of keeping them in memory. Then
+        ``interactions`` are `Shards`, the values are rounded to float32, and memory is bounded by
+        the factors: 8 bytes per component of each user and item.
+    n_shards : int
+        The number of shards in that folder.
     random_state : int, Generator, SeedSequence or None
         The same seed gives the same data.
     progress : bool, optional
@@ -155,6 +178,9 @@ def simulate(
     ((200, 100), (200, 10))
     """
     began = time.perf_counter()
+    n_shards = whole("n_shards", n_shards)
+    if shards is not None and flag("keep_counts", keep_counts):
+        raise InputError("keep_counts=True requires the entries in memory. Remove it, or shards.")
     plan = _make_plan(n_users, n_items, density, element, like, scale)
     size_k, hurdle = whole("n_components", n_components), flag("hurdle", hurdle)
     given = {
@@ -166,24 +192,40 @@ def simulate(
         "item_activity_mean": item_activity_mean,
     }
     priors = {name: _check_number(name, value, POSITIVE) for name, value in given.items()}
+    sizes = IdIndex("users", np.arange(plan.n_users)), IdIndex("items", np.arange(plan.n_items))
+    e, f = (
+        resolve_exposure(x, i) for x, i in zip((user_exposure, item_exposure), sizes, strict=True)
+    )
     rng = generator(random_state)
     r, s = draw_factors("user", plan.n_users, size_k, priors, rng)
     w, v = draw_factors("item", plan.n_items, size_k, priors, rng)
     if plan.density is not None:
-        half = solve_scale(s, v, plan.density, rng) ** 0.5
+        half = solve_scale(_exposed(s, e), _exposed(v, f), plan.density, rng) ** 0.5
         for axis, activity, factors in (("user", r, s), ("item", w, v)):
             priors[f"{axis}_activity_mean"] /= half
             activity /= half
             factors *= half
-    events = float(s.sum(axis=0) @ v.sum(axis=0))
+    exposed = _exposed(s, e), _exposed(v, f)
+    events = float(exposed[0].sum(axis=0) @ exposed[1].sum(axis=0))
     with progress_bar(
         progress, "Simulating", plan.n_users, default=events > _MIN_PROGRESS_EVENTS
     ) as advance:
-        interactions, counts = draw_entries(
-            s, v, plan.element, rng, hurdle=hurdle, keep_counts=keep_counts, advance=advance
-        )
+        if shards is None:
+            interactions, counts = draw_entries(
+                *exposed, plan.element, rng, hurdle=hurdle, keep_counts=keep_counts, advance=advance
+            )
+        else:
+            folder, counts = as_path("shards", shards), None
+            interactions = draw_shards(
+                folder, n_shards, *exposed, plan.element, rng, hurdle=hurdle, advance=advance
+            )
     _logger.info("simulated %r in %.1f s", interactions, time.perf_counter() - began)
-    return Simulation(interactions, s, v, r, w, plan.element, priors, counts)
+    return Simulation(interactions, s, v, r, w, plan.element, priors, counts, e, f)
+
+
+def _exposed(factors: FloatArray, exposure: FloatArray | None) -> FloatArray:
+    """Return factors times the exposures of their rows."""
+    return factors if exposure is None else factors * exposure[:, None]
 
 
 @dataclass(frozen=True)

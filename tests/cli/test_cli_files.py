@@ -4,9 +4,11 @@ import dataclasses
 import inspect
 import sqlite3
 
+import numpy as np
 import pytest
 
-from hcpf.cli import compare, errors, evaluate, fit, info
+from hcpf import FittedModel
+from hcpf.cli import compare, errors, evaluate, fit, info, shard
 from hcpf.cli.inputs import Source
 from hcpf.data.interactions import Interactions
 from hcpf.data.read_options import ReadOptions
@@ -41,7 +43,9 @@ def test_one_declaration_of_the_options_of_reading():
     assert theirs.keys() <= inspect.signature(Interactions.read).parameters.keys()
 
 
-@pytest.mark.parametrize("command", [fit.fit, evaluate.evaluate, compare.compare, info.info])
+@pytest.mark.parametrize(
+    "command", [fit.fit, evaluate.evaluate, compare.compare, info.info, shard.shard]
+)
 def test_every_command_that_reads_data_has_them(command):
     names = {field.name for field in dataclasses.fields(Source)}
     assert names <= inspect.signature(command).parameters.keys()
@@ -133,3 +137,25 @@ def test_output_is_checked_before_data_are_read(fails, tmp_path, target):
     assert "cannot be written" in message
     scores = fails("evaluate", tmp_path / "missing.csv", "-o", tmp_path / target)
     assert "cannot be written" in scores
+
+
+def test_cells_in_an_h5ad_file(invoke, fails, tmp_path):
+    anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    counts = np.random.default_rng(0).poisson(0.8, (30, 12)).astype(np.float32)
+    adata = anndata.AnnData(
+        np.log1p(counts),
+        obs=pandas.DataFrame(index=[f"c{j}" for j in range(30)]),
+        var=pandas.DataFrame(index=[f"g{j}" for j in range(12)]),
+        layers={"counts": counts},
+    )
+    path, model = tmp_path / "cells.h5ad", tmp_path / "model"
+    adata.write_h5ad(path)
+    small = ("-K", 2, "--fits", 1, "--max-iter", 5, "-e", "poisson")
+    done = invoke("fit", path, "--layer", "counts", "-o", model, *small)
+    assert "fractions" not in done.stderr
+    data = FittedModel.load(model).data
+    np.testing.assert_array_equal(data.matrix.toarray(), counts)
+    remark = invoke("info", path).stderr + invoke("info", path).stdout
+    assert "looks normalized" in remark
+    assert "--layer counts" in remark
+    assert "Remove --user cell" in fails("fit", path, "--user", "cell", "-o", model, "--overwrite")

@@ -78,6 +78,23 @@ def test_value_models(run_json, sales, tmp_path):
     assert (found["element"]["name"], found["vary_by"]) == ("presence", None)
 
 
+def test_the_papers_recipe(run_json, sales, tmp_path):
+    quick = ("-K", 2, "--max-iter", 2, "--threads", 1, "-e", "gamma", "--recipe", "paper")
+    found = run_json("fit", sales, "-o", tmp_path / "a", *quick)
+    assert (found["fits"], found["components"]) == (1, 2)
+    settings = FittedModel.load(tmp_path / "a").settings
+    assert (settings["priors"], settings["solver"], settings["tol"]) == ("paper", "algorithm1", 0.0)
+    run_json("fit", sales, "-o", tmp_path / "b", *quick, "--solver", "cavi")
+    assert FittedModel.load(tmp_path / "b").settings["solver"] == "cavi"
+
+
+@pytest.mark.parametrize("option", [("--fits", "4"), ("--quick",), ("--hurdle",)])
+def test_what_is_not_part_of_the_papers_recipe_is_refused(run, sales, tmp_path, option):
+    result = run(["fit", str(sales), "-o", str(tmp_path / "a"), "--recipe", "paper", *option])
+    assert result.exit_code == 1
+    assert f"{' '.join(option)} is not part of --recipe paper" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

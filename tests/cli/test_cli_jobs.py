@@ -61,7 +61,7 @@ def test_similar(run_json, pooled, option, id):
 
 def test_components_share_out_entries_and_values(run_json, invoke, pooled, names, tmp_path):
     found = run_json("components", pooled, "--top", 4, "--names", names)
-    assert [row["component"] for row in found] == [1, 2, 3]
+    assert sorted(row["component"] for row in found) == [0, 1, 2]
     for name in ("share", "value_share"):
         assert sum(row[name] for row in found) == pytest.approx(1.0)
     assert found[0]["share"] >= found[1]["share"] >= found[2]["share"]
@@ -71,6 +71,12 @@ def test_components_share_out_entries_and_values(run_json, invoke, pooled, names
     rows = read_csv(path)
     assert len(rows) == 3 * (4 + 4)
     assert {row["axis"] for row in rows} == {"item", "user"}
+    invoke("components", pooled, "--kind", "scaled", "--top", 4, "-o", path, "--overwrite")
+    items = [row for row in read_csv(path) if row["axis"] == "item"]
+    expected = FittedModel.load(pooled).top_items(4, kind="scaled")
+    assert {(int(row["component"]), int(row["rank"]), row["id"]) for row in items} == set(
+        zip(expected.component, expected.rank, expected.item, strict=True)
+    )
 
 
 def test_info_of_a_user_and_of_an_item(run_json, fails, pooled):

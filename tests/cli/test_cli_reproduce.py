@@ -202,33 +202,61 @@ def test_figure1_as_json(run, quick, tmp_path):
     assert json.loads(result.stdout) == {"figure1": str(output)}
 
 
-def test_tables(run, counts, tmp_path, monkeypatch):
+def arguments_for(counts, tmp_path, *more):
     from pyarrow import csv, parquet
 
-    from hcpf.experiments import cells
-
-    monkeypatch.setattr(cells, "models_for", lambda values: [("popularity", "F"), ("HPF", "F")])
     table = csv.read_csv(counts).rename_columns(["user", "item", "value"])
     parquet.write_table(table, tmp_path / "ml1m.parquet")
-    arguments = ["reproduce", "table5", "-d", str(tmp_path), "-o", str(tmp_path / "out"), "-K", "2"]
+    return [
+        "reproduce", "table5", "-d", str(tmp_path), "-o", str(tmp_path / "out"), "-K", "2",
+        "--splits", "1", *more,
+    ]  # fmt: skip
+
+
+def test_tables(run, counts, tmp_path, monkeypatch):
+    from hcpf.experiments import cells
+
+    monkeypatch.setattr(
+        cells, "_models_for", lambda tables, values: [("popularity-GA", "F"), ("HCPF-GA", "F")]
+    )
+    arguments = arguments_for(counts, tmp_path)
     result = run(arguments)
     assert result.exit_code == 0, result.output
-    text = (tmp_path / "out" / "table5-K2.md").read_text()
-    assert result.stdout == f"{text}\n"
-    cells = json.loads(run([*arguments, "--json"]).stdout)
+    assert "1 fits left of 2 cells" in result.stderr
+    assert "about" in result.stderr
+    assert "HCPF-GA on F" in result.stdout
+    assert "popularity" in result.stdout
+    text = (tmp_path / "out" / "table5.md").read_text()
+    assert "gamma (GA)" in text
+    cells = json.loads(run([*arguments, "--json"]).stdout)  # nothing is computed again
     assert {cell["dataset"] for cell in cells} == {"ml1m"}
+    assert len({cell["version"] for cell in cells}) == 1
     result = run([*arguments, "--only", "nothing"])
     assert result.exit_code == 1
     assert "not among the data sets" in one_line(result.stderr)
+    result = run([*arguments, "--solver", "auto"])
+    assert result.exit_code == 1
+    assert "cavi or algorithm1" in one_line(result.stderr)
 
 
-def test_failed_cells_are_named(run, tmp_path, monkeypatch):
-    from hcpf.experiments import cells, tables
-
-    broken = cells.Cell("ml1m", "HPF", "F", 50, 0, "0.1.0", error="no maximum")
-    monkeypatch.setattr(cells, "find_sets", lambda folder: {"ml1m": folder})
-    monkeypatch.setattr(cells, "run", lambda *arguments: [broken])
-    monkeypatch.setattr(tables, "render", lambda name, chosen: name)
-    result = run(["reproduce", "table3", "-d", str(tmp_path), "-o", str(tmp_path)])
+def test_what_does_not_fit_into_the_budget_is_listed(run, counts, tmp_path):
+    result = run(arguments_for(counts, tmp_path, "--budget", "0s"))
     assert result.exit_code == 2
-    assert "failed: ml1m, HPF on F: no maximum" in result.stderr
+    assert "not computed: ml1m" in result.stderr
+    result = run(arguments_for(counts, tmp_path, "--budget", "soon"))
+    assert result.exit_code == 1
+    assert "not a duration" in one_line(result.stderr)
+
+
+def test_failed_cells_are_named(run, counts, tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    from hcpf.experiments import cells, running
+
+    monkeypatch.setattr(cells, "_models_for", lambda tables, values: [("HPF", "B")])
+    monkeypatch.setattr(
+        running, "compute", lambda cell, parts, recipe, threads: replace(cell, error="no maximum")
+    )
+    result = run(arguments_for(counts, tmp_path))
+    assert result.exit_code == 2
+    assert "failed: ml1m, HPF on B: no maximum" in result.stderr

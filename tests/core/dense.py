@@ -1,7 +1,7 @@
 """The dense float64 twin of training: every formula as the design prints it, nothing clever.
 
-Arrays are users x items. ``observed`` marks the entries, ``exposed`` the pairs that take part in
-training: all but the excluded ones, or only the observed ones.
+Arrays are users x items. ``observed`` marks the entries, ``included`` the pairs that take part in
+training: all but the excluded ones, or only the observed ones. Factors are those at exposure 1.
 """
 
 from dataclasses import dataclass, replace
@@ -29,6 +29,7 @@ class Side:
     shape: float
     activity_shape: float
     activity_mean: float
+    exposure: np.ndarray | float = 1.0
 
     @property
     def prior(self):
@@ -58,7 +59,7 @@ class Model:
     value_model: ValueModel
     values: np.ndarray
     observed: np.ndarray
-    exposed: np.ndarray
+    included: np.ndarray
     max_count: int | None = None
     tempering: float = 1.0
     thetas: Thetas | None = None
@@ -71,6 +72,12 @@ class Model:
     def priors(self):
         return Priors(*self.users.prior, *self.items.prior)
 
+    @property
+    def exposure(self):
+        """The known multiplier of the rate of every pair."""
+        users, items = np.ones(self.values.shape[0]), np.ones(self.values.shape[1])
+        return np.outer(self.users.exposure * users, self.items.exposure * items)
+
     def with_element(self, element):
         return replace(self, value_model=self.value_model.replace(element=element))
 
@@ -82,7 +89,7 @@ class Model:
             items=self.users,
             values=self.values.T,
             observed=self.observed.T,
-            exposed=self.exposed.T,
+            included=self.included.T,
             thetas=None if self.thetas is None else self.thetas.transposed,
         )
 
@@ -151,7 +158,7 @@ def one_sum_over_counts(element, y, log_rate, most=None):
 
 def log_rates(model):
     """The log of the geometric rate of every pair."""
-    return special.logsumexp(
+    return np.log(model.exposure) + special.logsumexp(
         model.users.log_mean[:, None, :] + model.items.log_mean[None, :, :], axis=2
     )
 
@@ -177,10 +184,10 @@ def update_users(model):
     """The users' optimal posterior given the items, then that of activities and theta."""
     users, items = model.users, model.items
     mean, _ = expected_counts(model)
-    share = users.log_mean[:, None, :] + items.log_mean[None, :, :] - log_rates(model)[:, :, None]
-    a = users.shape + model.tempering * np.sum(mean[:, :, None] * np.exp(share), axis=1)
+    share = special.softmax(users.log_mean[:, None, :] + items.log_mean[None, :, :], axis=2)
+    a = users.shape + model.tempering * np.sum(mean[:, :, None] * share, axis=1)
     activity = users.activity_a / users.activity_b
-    b = activity[:, None] + model.tempering * (model.exposed @ items.mean)
+    b = activity[:, None] + model.tempering * ((model.included * model.exposure) @ items.mean)
     activity_b = users.activity_rate + np.sum(a / b, axis=1)
     model = replace(model, users=replace(users, a=a, b=b, activity_b=activity_b))
     if model.thetas is None:
@@ -231,8 +238,8 @@ def side_elbo(side):
 
 def elbo(model):
     _, log_z = expected_counts(model)
-    rate = model.users.mean @ model.items.mean.T
-    data = np.sum(log_z) - np.sum(rate[model.exposed])
+    rate = model.exposure * (model.users.mean @ model.items.mean.T)
+    data = np.sum(log_z) - np.sum(rate[model.included])
     if model.thetas is not None:
         data -= dense_theta.divergence(model.element, model.thetas)
     return float(model.tempering * data + side_elbo(model.users) + side_elbo(model.items))
@@ -251,10 +258,11 @@ def natural_gradient_items(model, batch, step):
             a=model.users.a[batch],
             b=model.users.b[batch],
             activity_b=model.users.activity_b[batch],
+            exposure=_rows_of(model.users.exposure, batch),
         ),
         values=model.values[batch],
         observed=model.observed[batch],
-        exposed=model.exposed[batch],
+        included=model.included[batch],
     )
     items, target = model.items, update_items(part).items
     activity = (items.activity_a / items.activity_b)[:, None]
@@ -262,6 +270,10 @@ def natural_gradient_items(model, batch, step):
     b = (1 - step) * items.b + step * (activity + scale * (target.b - activity))
     activity_b = items.activity_rate + np.sum(a / b, axis=1)
     return replace(model, items=replace(items, a=a, b=b, activity_b=activity_b))
+
+
+def _rows_of(exposure, rows):
+    return exposure[rows] if np.ndim(exposure) else exposure
 
 
 def update_some_users(model, batch):
@@ -289,7 +301,8 @@ def algorithm_1(model, u, i, weight_u, weight_i, t_u, t_i, xi):
     """One round of the paper's Algorithm 1 for the pair (u, i); C_I and C_U are the weights."""
     a_s, b_s, b_r = model.users.a.copy(), model.users.b.copy(), model.users.activity_b.copy()
     a_v, b_v, b_w = model.items.a.copy(), model.items.b.copy(), model.items.activity_b.copy()
-    rate = np.sum(a_s[u] * a_v[i] / (b_s[u] * b_v[i]))
+    exposure = model.exposure[u, i]
+    rate = exposure * np.sum(a_s[u] * a_v[i] / (b_s[u] * b_v[i]))
     log_phi = special.psi(a_s[u]) - np.log(b_s[u]) + special.psi(a_v[i]) - np.log(b_v[i])
     phi = special.softmax(log_phi)
     n = 0.0
@@ -300,11 +313,13 @@ def algorithm_1(model, u, i, weight_u, weight_i, t_u, t_i, xi):
     step = min(t_u**-xi, 1.0)
     b_r[u] = (1 - step) * b_r[u] + step * (users.activity_rate + np.sum(a_s[u] / b_s[u]))
     a_s[u] = (1 - step) * a_s[u] + step * (users.shape + weight_u * n * phi)
-    b_s[u] = (1 - step) * b_s[u] + step * (users.activity_a / b_r[u] + weight_u * a_v[i] / b_v[i])
+    goal = users.activity_a / b_r[u] + weight_u * exposure * a_v[i] / b_v[i]
+    b_s[u] = (1 - step) * b_s[u] + step * goal
     step = min(t_i**-xi, 1.0)
     b_w[i] = (1 - step) * b_w[i] + step * (items.activity_rate + np.sum(a_v[i] / b_v[i]))
     a_v[i] = (1 - step) * a_v[i] + step * (items.shape + weight_i * n * phi)
-    b_v[i] = (1 - step) * b_v[i] + step * (items.activity_a / b_w[i] + weight_i * a_s[u] / b_s[u])
+    goal = items.activity_a / b_w[i] + weight_i * exposure * a_s[u] / b_s[u]
+    b_v[i] = (1 - step) * b_v[i] + step * goal
     return replace(
         model,
         users=replace(users, a=a_s, b=b_s, activity_b=b_r),
@@ -318,7 +333,7 @@ def draw_weights(model, share):
     ``share`` of all draws are observed entries, uniformly; the others are missing pairs.
     """
     degree = model.observed.sum(axis=1)
-    missing = (model.exposed & ~model.observed).sum(axis=1)
+    missing = (model.included & ~model.observed).sum(axis=1)
     draws_observed = share * degree / degree.sum()
     draws_missing = (1 - share) * missing / max(missing.sum(), 1)
     with np.errstate(invalid="ignore", divide="ignore"):

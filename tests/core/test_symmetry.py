@@ -34,7 +34,7 @@ def reordered(model, users, items, components):
         items=side(model.items, items),
         values=model.values[grid],
         observed=model.observed[grid],
-        exposed=model.exposed[grid],
+        included=model.included[grid],
         thetas=thetas and Thetas(theta(thetas.users, users), theta(thetas.items, items)),
     )
 

@@ -50,7 +50,7 @@ def two_blocks(element, joined=True):
     sides = [dense.replace(side, a=a, b=a / mean) for side in (model.users, model.items)]
     return dense.replace(
         model, users=sides[0], items=sides[1], values=values, observed=observed,
-        exposed=np.ones((8, 8), dtype=bool),
+        included=np.ones((8, 8), dtype=bool),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from core import dense
 from core.dense_theta import Theta, Thetas
 from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL
+from hcpf.core.exposure import Exposure
 from hcpf.core.layout import ShardData, ShardSource, UserOrder
 from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.theta import ThetaPosterior
@@ -22,8 +23,9 @@ HURDLES += [one.replace(hurdle=True) for one in VARYING]
 
 
 def draw_model(
-    value_model, *, excluded=0.0, seed=0, shape=SHAPE, size=SIZE, density=0.4, priors=PRIORS
-):
+    value_model, *, excluded=0.0, seed=0, shape=SHAPE, size=SIZE, density=0.4, priors=PRIORS,
+    with_exposure=False,
+):  # fmt: skip
     """A twin with random data and a random state; the first row and column are empty.
 
     An element stands for its compound model with a shared mean.
@@ -38,14 +40,19 @@ def draw_model(
     values = element.seen(values.ravel()).reshape(shape)
     out = rng.random(shape) < excluded
     observed &= ~out
-    exposed = observed if value_model.train_on == "observed" else ~out
+    included = observed if value_model.train_on == "observed" else ~out
     users, items = (
         dense.make_side(priors, axis, *_draw_side(rows, size, rng))
         for axis, rows in zip(Axis, shape, strict=True)
     )
     thetas = _draw_thetas(value_model, shape, rng)
+    if with_exposure:
+        users, items = (
+            replace(side, exposure=np.exp(rng.normal(0.3, 0.8, len(side.a))))
+            for side in (users, items)
+        )
     values = np.where(observed, values, 0.0)
-    return dense.Model(users, items, value_model, values, observed, exposed, thetas=thetas)
+    return dense.Model(users, items, value_model, values, observed, included, thetas=thetas)
 
 
 def _draw_thetas(value_model, shape, rng):
@@ -90,7 +97,7 @@ def as_matrix(model):
 
 
 def excluded_matrix(model):
-    return sparse.csr_array((~model.exposed).astype(float))
+    return sparse.csr_array((~model.included).astype(float))
 
 
 def as_posterior(model):
@@ -102,22 +109,34 @@ def as_posterior(model):
             activity_a=np.full(len(side.a), side.activity_a),
             activity_b=side.activity_b.copy(),
             theta=None if theta is None else ThetaPosterior(*vars(theta).values()),
+            exposure=_array_or_none(side.exposure),
         )
         for side, theta in ((model.users, thetas.users), (model.items, thetas.items))
     )
     return Posterior(*sides)
 
 
+def _array_or_none(exposure):
+    return exposure if np.ndim(exposure) else None
+
+
+def exposure_of(model):
+    return Exposure(*(_array_or_none(side.exposure) for side in (model.users, model.items)))
+
+
 def at_fit(model, fitted):
     """The twin at the posterior of a fit, with its priors, element and tempering."""
     posterior = fitted.posterior_
     users, items = (
-        dense.make_side(fitted.priors_, axis, side.a, side.b, side.activity_b)
+        replace(
+            dense.make_side(fitted.priors_, axis, side.a, side.b, side.activity_b),
+            exposure=1.0 if side.exposure is None else side.exposure,
+        )
         for axis, side in zip(Axis, (posterior.users, posterior.items), strict=True)
     )
     thetas = Thetas(
         *(
-            None if theta is None else Theta(*vars(theta).values())
+            None if theta is None else Theta(theta.chi, theta.nu, theta.chi0, theta.nu0)
             for theta in (posterior.users.theta, posterior.items.theta)
         )
     )
@@ -140,7 +159,8 @@ def shard_of(data, value_model, permutation=None, **options):
 def as_production(model, permutation=None):
     """The library's shard and state for the same data at the same point."""
     is_full = model.value_model.train_on == "full"
-    data = ShardData.whole(as_matrix(model), excluded_matrix(model) if is_full else None)
+    excluded = excluded_matrix(model) if is_full else None
+    data = ShardData.whole(as_matrix(model), excluded, exposure_of(model))
     shard = shard_of(
         data, model.value_model, permutation,
         max_count=model.max_count, tempering=model.tempering,
@@ -152,7 +172,8 @@ def as_production(model, permutation=None):
 def assert_same_point(state, model, rtol=3e-6):
     for mine, side in ((state.users, model.users), (state.items, model.items)):
         np.testing.assert_allclose(mine.factors.a, side.a, rtol=rtol)
-        np.testing.assert_allclose(mine.factors.mean, side.mean, rtol=rtol)
+        mean = mine.factors.mean / mine.factors.exposure[:, None]
+        np.testing.assert_allclose(mean, side.mean, rtol=rtol)
         np.testing.assert_allclose(mine.factors.activity_b, side.activity_b, rtol=rtol)
     thetas = model.thetas or Thetas(None, None)
     for mine, twin in ((state.users, thetas.users), (state.items, thetas.items)):

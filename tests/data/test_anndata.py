@@ -1,14 +1,19 @@
 """AnnData: cells and genes by name, zeros missing, factors written where they belong."""
 
+import logging
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
+import hcpf
 from data.table_files import by_pair
 from hcpf import HCPF
-from hcpf.data import Interactions
-from hcpf.errors import InputError
+from hcpf.data import Interactions, annotated
+from hcpf.errors import InputError, MissingDependencyError, ParameterError
 
 anndata = pytest.importorskip("anndata")
 
@@ -86,6 +91,125 @@ def test_a_file_that_is_not_in_memory(tmp_path, form):
         backed.file.close()
 
 
+@pytest.mark.parametrize("form", [np.array, sparse.csr_matrix, sparse.csc_matrix])
+def test_a_file_by_its_path(tmp_path, form):
+    path = tmp_path / "cells.h5ad"
+    adata = cells(form(COUNTS), layers={"twice": form(2 * COUNTS)})
+    adata.raw = cells(form(np.hstack([COUNTS, COUNTS])), genes=[f"r{j}" for j in range(6)])
+    adata.write_h5ad(path)
+    for given_path in (path, str(path), [path]):
+        data = Interactions.read(given_path)
+        assert by_pair(data) == EXPECTED
+        assert data.users.tolist() == ["cell b", "cell a"]
+    doubled = {pair: 2 * value for pair, value in EXPECTED.items()}
+    assert by_pair(Interactions.read(path, layer="twice")) == doubled
+    for raw in (
+        Interactions.read(path, use_raw=True),
+        Interactions.from_anndata(adata, use_raw=True),
+    ):
+        assert raw.items.tolist() == [f"r{j}" for j in range(6)]
+        assert by_pair(raw)[("cell a", "r5")] == 1.0
+        assert raw.n_observed == 6
+
+
+@given(st.integers(1, 12), st.sampled_from(["dense", "csr", "csc"]), st.integers(0, 9))
+def test_pieces_of_a_file_make_the_same_matrix(tmp_path_factory, piece, form, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(0.4, (int(rng.integers(1, 8)), 5)).astype(np.float32)
+    adata = cells(
+        X if form == "dense" else getattr(sparse, f"{form}_matrix")(X),
+        [f"c{j}" for j in range(len(X))], [f"g{j}" for j in range(5)],
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("pieces") / "cells.h5ad"
+    adata.write_h5ad(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(annotated, "_PIECE", piece)
+        found = [Interactions.read(path), Interactions.from_anndata(adata)]
+    for data in found:
+        np.testing.assert_array_equal(data.matrix.toarray(), X)
+        assert data.matrix.has_canonical_format
+        assert data.matrix.dtype == np.float32
+        assert data.matrix.indices.dtype == np.int32
+        assert np.all(data.values > 0)
+
+
+def test_a_bad_value_in_a_later_piece_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(annotated, "_PIECE", 1)
+    X = COUNTS.copy()
+    X[1, 2] = np.nan
+    cells(X).write_h5ad(tmp_path / "bad.h5ad")
+    with pytest.raises(InputError, match=r"bad\.h5ad: .*user 'cell a' and item 'g3'.*nan"):
+        Interactions.read(tmp_path / "bad.h5ad")
+
+
+def test_files_that_are_not_anndata(tmp_path):
+    path = tmp_path / "cells.h5ad"
+    with pytest.raises(InputError, match="no such file"):
+        Interactions.read(path)
+    path.write_text("user,item\n1,2\n")
+    with pytest.raises(InputError, match="cannot be read as AnnData"):
+        Interactions.read(path)
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        file["other"] = 1
+    with pytest.raises(InputError, match="cannot be read as AnnData"):
+        Interactions.read(path)
+    cells(None).write_h5ad(path)
+    with pytest.raises(InputError, match=r"no X\. Pass layer="):
+        Interactions.read(path)
+
+
+def test_options_that_do_not_go_together(tmp_path):
+    path = tmp_path / "cells.h5ad"
+    cells(COUNTS).write_h5ad(path)
+    with pytest.raises(InputError, match=r"has no columns\. Remove user='cell', value=1"):
+        Interactions.read(path, user="cell", value=1)
+    with pytest.raises(InputError, match=r"layer='counts': there is no such layer"):
+        Interactions.read(path, layer="counts")
+    with pytest.raises(InputError, match="there is no raw"):
+        Interactions.read(path, use_raw=True)
+    with pytest.raises(InputError, match="two matrices"):
+        Interactions.read(path, use_raw=True, layer="counts")
+    with pytest.raises(InputError, match=r"only one \.h5ad file"):
+        Interactions.read([path, path])
+    table = tmp_path / "a.csv"
+    table.write_text("u,i\n1,2\n")
+    with pytest.raises(InputError, match=r"only \.h5ad files have layers"):
+        Interactions.read(table, user="u", item="i", layer="counts")
+    with pytest.raises(InputError, match="requires user= and item="):
+        Interactions.read(table)
+    with pytest.raises(ParameterError, match="use_raw must be True or False"):
+        Interactions.from_anndata(cells(COUNTS), use_raw="yes")
+
+
+def test_without_anndata_a_file_names_the_extra(tmp_path, monkeypatch):
+    path = tmp_path / "cells.h5ad"
+    cells(COUNTS).write_h5ad(path)
+    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
+    with pytest.raises(MissingDependencyError, match=r"Install hcpf\[anndata\]"):
+        Interactions.read(path)
+
+
+def test_values_that_do_not_look_like_counts_are_named(caplog):
+    layers = {"counts": COUNTS, "lognorm": np.log1p(COUNTS)}
+    adata = cells(COUNTS - COUNTS.mean(), layers=layers)
+    adata.raw = cells(COUNTS)
+    Interactions.from_anndata(adata)
+    Interactions.from_anndata(adata, layer="lognorm")
+    assert [record.getMessage() for record in caplog.records] == [
+        "X has negative values: it looks scaled, but the model is one of raw counts. Raw counts "
+        "may be in layer='counts' or layer='lognorm' or use_raw=True.",
+        "The layer 'lognorm' has fractions: it looks normalized, but the model is one of raw "
+        "counts. Raw counts may be in layer='counts' or use_raw=True.",
+    ]
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}
+    caplog.clear()
+    Interactions.from_anndata(adata, layer="counts")
+    Interactions.from_anndata(adata, use_raw=True)
+    assert not caplog.records
+
+
 @pytest.mark.parametrize("wrong", [None, 5, "cells.h5ad", COUNTS, pd.DataFrame(COUNTS), object()])
 def test_what_is_no_anndata(wrong):
     with pytest.raises(InputError, match=f"must be an AnnData, got {type(wrong).__name__}"):
@@ -152,6 +276,21 @@ def test_fit_takes_anndata_by_its_names(fitted):
     assert np.array_equal(model.transform(adata), again.transform(adata))
 
 
+def test_a_layer_is_fitted_and_folded_in(fitted):
+    model, adata = fitted
+    other = adata.copy()
+    other.layers["counts"], other.X = other.X.copy(), np.ones(other.shape)
+    again = HCPF(n_components=3, n_fits=1, max_iter=8, random_state=1)
+    expected = model.transform(adata)
+    assert np.array_equal(again.fit_transform(other, layer="counts"), expected)
+    assert np.array_equal(again.transform(other, layer="counts"), expected)
+    assert again.fold_in(other, layer="counts").users.tolist() == adata.obs_names.tolist()
+    assert not np.allclose(again.transform(other), expected)
+    for call in (again.fit, again.transform):
+        with pytest.raises(InputError, match="layer='counts' is for AnnData"):
+            call(COUNTS, layer="counts")
+
+
 def test_write_anndata_puts_each_factor_beside_its_name(fitted):
     model, adata = fitted
     straight, turned = adata.copy(), adata[::-1, ::-1].copy()
@@ -164,7 +303,42 @@ def test_write_anndata_puts_each_factor_beside_its_name(fitted):
     assert np.array_equal(turned.varm["other"], straight.varm["hcpf"][::-1])
 
 
-def test_write_anndata_refuses_strange_names(fitted):
-    model, _ = fitted
+@pytest.mark.parametrize("kind", ["mean", "scaled", "share"])
+def test_write_anndata_says_how_and_writes_columns(fitted, kind, tmp_path):
+    model, adata = fitted
+    few = adata[5:9, [3, 1, 7]].copy()
+    for _ in range(2):  # what was written before is replaced
+        model.write_anndata(few, kind=kind, obs_columns=True)
+    expected = model.factors("users", kind).values[5:9]
+    np.testing.assert_allclose(few.obsm["X_hcpf"], expected, rtol=1e-6)
+    np.testing.assert_allclose(few.obs[["hcpf_0", "hcpf_1", "hcpf_2"]], expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        few.varm["hcpf"], model.factors("items", kind).values[[3, 1, 7]], rtol=1e-6
+    )
+    few.write_h5ad(tmp_path / "few.h5ad")
+    about = anndata.read_h5ad(tmp_path / "few.h5ad").uns["hcpf"]
+    assert about["version"] == hcpf.__version__
+    assert (about["n_components"], about["n_fits"], about["seed"]) == (3, 1, 1)
+    assert about["element"] == model.element_.name
+    assert about["kind"] == kind
+    for name, value in model.element_.parameters.items():
+        assert about["parameters"][name] == pytest.approx(value)
+
+
+def test_write_anndata_refuses_strange_names_or_leaves_them_empty(fitted):
+    model, adata = fitted
     with pytest.raises(InputError, match="unknown id 'cell b'"):
         model.write_anndata(cells(COUNTS))
+    with pytest.raises(InputError, match=r"None of the 2 users of adata was fitted.*'cell b'"):
+        model.write_anndata(cells(COUNTS), strict=False)
+    some = cells(COUNTS, names=("c4", "stranger"), genes=("g0", "new", "g9"))
+    model.write_anndata(some, strict=False)
+    assert np.isnan(some.obsm["X_hcpf"][1]).all()
+    assert np.isnan(some.varm["hcpf"][1]).all()
+    np.testing.assert_allclose(
+        some.varm["hcpf"][[0, 2]], model.factors("items").values[[0, 9]], rtol=1e-6
+    )
+    with pytest.raises(ParameterError, match="kind must be one of"):
+        model.write_anndata(adata, kind="loading")
+    with pytest.raises(InputError, match="key must be a name"):
+        model.write_anndata(adata, key="")

@@ -82,5 +82,5 @@ def test_columns_of_names(tmp_path, header, message):
 def test_no_column_has_the_items(tmp_path):
     path = tmp_path / "sales.csv"
     path.write_text("Code,Name,Paid\nx,tea,5\n")
-    with pytest.raises(InputError, match="no column has the ids of the model's items, for example"):
+    with pytest.raises(InputError, match="no column has the ids of the data, for example"):
         read_names(path, ITEMS)

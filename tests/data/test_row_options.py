@@ -166,3 +166,21 @@ def test_exclude_items_from_a_file(read, tmp_path):
 def test_exclude_integers(read):
     text = "Customer,Code,Paid\na,7,3\na,77,1\n"
     assert read(text, exclude_items=7)[0] == {("a", 77): 1.0}
+
+
+def test_all_problems_are_in_one_message(read):
+    with pytest.raises(InputError) as error:
+        read()
+    message = str(error.value)
+    assert "'Customer' has no id in row 5" in message
+    assert "drop_blank_ids=True" in message
+    assert "'Paid' has negative values: -1.1 in row 7 and -9 in row 8" in message
+    assert "returns='net'" in message
+
+
+def test_dropping_returns_leaves_out_pairs_of_nothing(read):
+    text = "user,item,paid\na,x,0\nb,x,2\nb,y,-2\nc,x,0\nc,x,3\n"
+    columns = {"user": "user", "item": "item", "value": "paid"}
+    entries, said = read(text, **columns, returns="drop", duplicates="sum")
+    assert entries == {("b", "x"): 2.0, ("c", "x"): 3.0}
+    assert "Returns: dropped 1 row with a negative value; left out 1 pair of 0." in said

@@ -100,9 +100,9 @@ def test_measured_items_against_the_twin(value_model):
     found = model.fold_in(X, measured_items="listed").posteriors[0].users
     is_measured = np.isin(np.arange(6), measured)
     observed = twin.observed & is_measured
-    exposed = (twin.exposed & is_measured) if value_model.train_on == "full" else observed
+    included = (twin.included & is_measured) if value_model.train_on == "full" else observed
     values = np.where(observed, twin.values, 0.0)
-    part = even_start(replace(twin, observed=observed, exposed=exposed, values=values))
+    part = even_start(replace(twin, observed=observed, included=included, values=values))
     at_found = with_users(replace(part, max_count=60), np.arange(7), found)
     again = dense.update_users(at_found).users
     np.testing.assert_allclose(again.mean, found.mean, rtol=1e-4)

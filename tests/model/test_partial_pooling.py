@@ -190,7 +190,7 @@ def square(tensors):
 
 
 def long_prior(tensors):
-    tensors["fit0.items.theta.prior"] = np.ones(3)
+    tensors["fit0.items.theta.prior"] = np.ones(4)
 
 
 def left_out(tensors):

@@ -135,7 +135,7 @@ def forged(path, files, change):
 
 
 FORGERIES = [
-    (("schema",), 4, "newer than this one"),
+    (("schema",), 5, "newer than this one"),
     (("schema",), 1, "do not fit together"),
     (("schema",), 0, "unknown schema"),
     (("schema",), "1", "not written by hcpf"),

@@ -114,6 +114,7 @@ NEEDS_FIT = {
     "fold_in_items": ([[1.0]],), "transform": ([[1.0]],), "transform_items": ([[1.0]],),
     "score": ([[1.0]],), "save": ("nowhere",), "write_recommendations": ("nowhere",),
     "write_predictions": ("nowhere",), "write_anndata": (None,), "element_at": (0, 0),
+    "factors": ("items",), "top_items": (), "get_feature_names_out": (),
 }  # fmt: skip
 
 

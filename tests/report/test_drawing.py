@@ -5,7 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from hcpf.report.drawing import WIDTH, Axis, BarList, Chart, HeatMap
+from hcpf.report.drawing import Axis, Chart
+from hcpf.report.lists import BarList, DifferenceList, HeatMap
+from hcpf.report.marks import WIDTH
 
 
 @pytest.mark.parametrize("log", [False, True])
@@ -55,8 +57,6 @@ def test_text_in_charts_is_escaped():
 def test_labels_of_a_large_heat_map_keep_their_distance():
     import numpy as np
 
-    from hcpf.report.drawing import HeatMap
-
     def labels(size):
         names = [str(j + 1) for j in range(size)]
         chart = HeatMap("overlap", "how", names, np.zeros((size, size)))
@@ -64,3 +64,25 @@ def test_labels_of_a_large_heat_map_keep_their_distance():
 
     assert labels(6) == ["1", "2", "3", "4", "5", "6"]
     assert labels(24) == [str(j) for j in range(1, 25, 2)]
+
+
+def test_differences_keep_their_sign_and_order_on_the_scale():
+    found = {"a": (-3.0, 0.5), "b": (0.0, 0.1), "c": (0.02, 0.3), "d": (250.0, 5.0)}
+    chart = DifferenceList("gap", "how", list(found), {"one": found, "two": {"a": (1.0, 0.2)}}, 0.1)
+    assert [point.y for point in chart.points()] == [-3.0, 0.0, 0.02, 250.0, 1.0]
+    svg = chart.to_svg()
+    places = [float(x) for x in re.findall(r'<circle class="dot model" cx="([\d.]+)"', svg)]
+    dots = places[1:]  # the first is that of the legend
+    assert dots == sorted(dots)
+    assert all(0 < x < WIDTH for x in dots)
+    assert svg.count("dot first") == 2
+    assert "guide" in svg
+
+
+def test_scaled_ticks_are_few_and_have_zero():
+    found = {"a": (-1e4, 1.0), "b": (1e5, 1.0)}
+    chart = DifferenceList("gap", "how", ["a", "b"], {"one": found}, 0.1)
+    ticks = chart._ticks(-20.0, 20.0, 4.0)
+    assert 0.0 in ticks
+    assert 3 <= len(ticks) <= 11
+    assert np.all(np.diff(chart._scaled(np.array(ticks))) >= 4.0)

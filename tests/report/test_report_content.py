@@ -3,12 +3,14 @@
 import json
 import re
 import uuid
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from hcpf import HCPF
+from hcpf.data.words import Words
 from hcpf.elements import registry
 from hcpf.evaluate import evaluate_model, ranking, scores, split
 from hcpf.model.typical_values import typical_values
@@ -234,8 +236,35 @@ def test_an_evaluation_of_tiny_data(tmp_path):
 
 
 def test_more_components_than_are_shown(data, tmp_path):
+    """Small data need few components: those with the same items are shown once."""
     page = read(write_report(fitted(data, k=30, element="gamma"), tmp_path / "r.html"))
-    assert "The 24 largest of 30 components are shown." in page.text
+    repeated = int(re.search(r"(\d+) components? repeats? another one", page.text)[1])
+    n_cards = len(re.findall(r"Component \d+ explains", page.text))
+    assert 0 < repeated < 30
+    assert n_cards == min(24, 30 - repeated)
+    is_cut = n_cards + repeated < 30
+    assert (f"The {n_cards} largest of 30 components are shown." in page.text) == is_cut
+
+
+def test_the_words_of_the_reader(data, tmp_path):
+    words = Words.of_columns(
+        "CustomerID", "StockCode", "Amount", currency="£", source="orders.csv",
+        period="1 May 2024 to 3 June 2024",
+    )  # fmt: skip
+    model = replace(fitted(data, element="gamma", vary_by="both").model_, words=words)
+    model.save(tmp_path / "model")
+    page = read(write_report(tmp_path / "model", tmp_path / "r.html"))
+    for text in (
+        "Which customers take which stock codes, and with what amounts?",
+        "Data: orders.csv, 1 May 2024 to 3 June 2024.",
+        "The median amount is £",
+        "Typical amounts per customer and stock code",
+        "Look up a customer",
+        "How many stock codes do customers have?",
+        "Amount (£)",
+    ):
+        assert text in page.text
+    assert "Which users" not in page.text
 
 
 def test_a_large_matrix_is_sampled(rng, tmp_path, monkeypatch):

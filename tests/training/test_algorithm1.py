@@ -97,18 +97,18 @@ def test_draws_are_uniform_among_the_observed_and_among_the_missing(stratified):
     pairs = draw_pairs(shard, share, np.random.default_rng(0), 20_000)
     counts = np.zeros(model.values.shape)
     np.add.at(counts, tuple(np.array(pairs)[:, :2].T), 1.0)
-    assert np.all(counts[~model.exposed] == 0)
-    missing = model.exposed & ~model.observed
+    assert np.all(counts[~model.included] == 0)
+    missing = model.included & ~model.observed
     assert np.sum(counts[model.observed]) / 20_000 == pytest.approx(share, abs=0.015)
     for kind in (model.observed, missing):
         assert stats.chisquare(counts[kind]).pvalue > 1e-4
 
 
 def test_the_expected_step_is_the_full_one_whatever_the_share():
-    # Weighted by how often it is drawn, a row's draws stand for all of its exposed pairs.
+    # Weighted by how often it is drawn, a row's draws stand for all of its included pairs.
     model = draw_model(Poisson(1.0), excluded=0.3)
     degree = model.observed.sum(axis=1)
-    missing = (model.exposed & ~model.observed).sum(axis=1)
+    missing = (model.included & ~model.observed).sum(axis=1)
     for share in (0.2, 0.5, 0.9):
         weights = dense.draw_weights(model, share)
         drawn = np.stack([share * degree / degree.sum(), (1 - share) * missing / missing.sum()], 1)
@@ -119,7 +119,7 @@ def test_the_expected_step_is_the_full_one_whatever_the_share():
 def test_a_matrix_without_missing_pairs_draws_observed_ones_only():
     model = draw_model(Poisson(1.0))
     everywhere = np.ones_like(model.observed)
-    model = dense.replace(model, observed=everywhere, exposed=everywhere)
+    model = dense.replace(model, observed=everywhere, included=everywhere)
     shard, state = as_production(model)
     assert observed_share(shard, True) == observed_share(shard, False) == 1.0
     algorithm1_pass(state, shard, Algorithm1())

@@ -7,7 +7,10 @@ import pytest
 from scipy import sparse
 
 from hcpf import elements
+from hcpf.core.exposure import NO_EXPOSURE, Exposure
+from hcpf.core.layout import ShardData
 from hcpf.errors import CheckpointError, ParameterError
+from hcpf.training.ensemble import Job, Part, run_fits
 from hcpf.training.held_out import split_validation
 from hcpf.training.resolve import resolve_priors, resolve_value_model
 from hcpf.training.settings import SVI, FitPlan
@@ -41,7 +44,8 @@ def draw(kind="gamma", density=0.1, seed=0):
 
 def prepare(
     element, kind="gamma", *, vary_by=None, hurdle=False, train_on="full", solver="cavi",
-    excluded=0.0, validation=0.0, density=0.1, passes=14, tempering=2.0, learn=True, **settings,
+    excluded=0.0, validation=0.0, density=0.1, passes=14, tempering=2.0, learn=True,
+    with_exposure=False, **settings,
 ):  # fmt: skip
     """The data, value model, priors and plan that workers share."""
     plan = FitPlan(
@@ -54,9 +58,12 @@ def prepare(
     matrix, rng = draw(kind, density), np.random.default_rng(3)
     marks = sparse.random_array(SHAPE, density=excluded, rng=rng, format="csr")
     exclude = marks if excluded else None
-    split = split_validation(matrix, None, exclude, validation, train_on, rng)
+    exposure = NO_EXPOSURE
+    if with_exposure:
+        exposure = Exposure(*(np.exp(rng.normal(1.0, 0.7, size)) for size in SHAPE))
+    split = split_validation(matrix, None, exclude, validation, train_on, rng, exposure)
     value_model = resolve_value_model(plan, split)
-    priors = resolve_priors("auto", split.training, value_model, split.n_excluded, SIZE)
+    priors = resolve_priors("auto", split, value_model, SIZE)
     return split, value_model, priors, plan
 
 
@@ -68,8 +75,9 @@ def assert_same_fit(outcomes, alone, rtol=1e-5):
             if other.validation_log_likelihood is not None:
                 score = other.validation_log_likelihood
                 assert mine.validation_log_likelihood == pytest.approx(score, rel=1e-4)
+        # Wider than the ELBO: it is flat in the dispersion, whose search stops at a step size.
         for name, value in alone.value_model.element.parameters.items():
-            assert outcome.value_model.element.parameters[name] == pytest.approx(value, rel=1e-3)
+            assert outcome.value_model.element.parameters[name] == pytest.approx(value, rel=5e-3)
     items = alone.posterior.items.mean
     scale = items.max()
     np.testing.assert_allclose(
@@ -102,6 +110,11 @@ CASES = {
     "clusters": {"element": "gamma", "solver": "auto", "start": "clusters"},
     "excluded pairs": {"element": "gamma", "excluded": 0.1},
     "excluded pairs, svi": {"element": "gamma", "excluded": 0.1, "solver": "svi"},
+    "exposures": {"element": "gamma", "excluded": 0.1, "with_exposure": True, "vary_by": "item"},
+    "exposures, svi": {"element": "gamma", "with_exposure": True, "solver": "svi"},
+    "exposures, observed only": {
+        "element": "gamma", "with_exposure": True, "train_on": "observed",
+    },
     "observed only": {"element": "normal", "kind": "normal", "train_on": "observed"},
     "observed only, momentum": {"element": "gamma", "train_on": "observed", "solver": "auto"},
     "validation": {"element": "gamma", "validation": 0.15, "vary_by": "item"},
@@ -183,6 +196,29 @@ def test_a_worker_without_entries_takes_part():
     assert_same_fit(run_together(split, *rest, 3), run_alone(split, *rest))
 
 
+@pytest.mark.parametrize(
+    ("element", "kind", "settings"),
+    [
+        ("gamma", "gamma", {}),
+        ("negative_binomial", "counts", {}),
+        ("gamma", "gamma", {"vary_by": "user"}),
+        ("gamma", "gamma", {"combine": "best"}),
+        ("normal", "normal", {"train_on": "observed"}),
+    ],
+)
+def test_workers_combine_several_fits_as_one_does(element, kind, settings):
+    split, value_model, priors, plan = prepare(element, kind, passes=8, **settings)
+    plan = replace(plan, n_fits=3)
+    seeds = np.random.default_rng(7).integers(1 << 63, size=(3, 2))
+    alone = run_fits(Part(ShardData.whole(split.training)), Job(value_model, priors, plan, seeds))
+    first, *others = run_together(split, value_model, priors, plan, 3)
+    assert len(first.posteriors) == len(alone.posteriors)
+    for other in others:
+        assert other.value_model == first.value_model
+    for name, value in alone.value_model.element.parameters.items():
+        assert first.value_model.element.parameters[name] == pytest.approx(value, rel=1e-3)
+
+
 def test_what_is_exchanged_does_not_grow_with_the_users():
     def bytes_exchanged(repeat):
         split, *rest = prepare("gamma", passes=3, learn=False)
@@ -194,7 +230,7 @@ def test_what_is_exchanged_does_not_grow_with_the_users():
     assert bytes_exchanged(1) == bytes_exchanged(3)
 
 
-@pytest.mark.parametrize("moment", [0.35, 0.6, 0.9])
+@pytest.mark.parametrize("moment", [0.5, 0.7, 0.9])
 def test_a_group_that_lost_a_worker_resumes_to_the_same_bits(tmp_path, moment):
     shared = prepare("gamma", vary_by="both", solver="auto", passes=20)
     collectives = []

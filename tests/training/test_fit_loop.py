@@ -164,7 +164,7 @@ def test_a_fit_with_excluded_and_validation_pairs_is_the_twins():
     split = split_validation(as_matrix(model), validation, excluded_matrix(model), 0.0, "full", rng)
     held[split.validation.missing_users, split.validation.missing_items] = True
     assert held.sum() == 4
-    model = dense.replace(model, observed=model.observed & ~held, exposed=model.exposed & ~held)
+    model = dense.replace(model, observed=model.observed & ~held, included=model.included & ~held)
     for _ in range(4):
         model = dense.cavi_pass(model)
     np.testing.assert_allclose(fitted.posterior_.users.mean, model.users.mean, rtol=1e-5)

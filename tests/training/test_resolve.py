@@ -8,6 +8,7 @@ from hcpf import HCPF
 from hcpf.elements import Binomial, Gamma, Normal
 from hcpf.errors import SupportError
 from hcpf.training import auto, resolve
+from hcpf.training.held_out import TrainingSplit
 from hcpf.training.resolve import (
     OBSERVED_COUNT,
     choose_value_model,
@@ -45,7 +46,7 @@ def test_priors_of_observed_entries_match_the_expected_count():
     value_model = choose_value_model("normal", matrix.data, train_on="observed")
     count = observed_count(value_model.element, RATINGS, "auto")
     for size in (5, 50, 500):
-        priors = resolve_priors("auto", matrix, value_model, 0, size)
+        priors = resolve_priors("auto", TrainingSplit(matrix, None, None), value_model, size)
         assert priors.expected(size) == pytest.approx(count)
         assert priors.user_shape == pytest.approx(max(0.3, 30.0 / size))
 
@@ -54,7 +55,7 @@ def test_an_estimate_from_some_values_is_near_that_from_all(monkeypatch):
     rng = np.random.default_rng(0)
     values = rng.binomial(10, 0.3, 20_000).astype(float)
     values[777] = 31.0  # the largest value, which the trials must reach, is not overlooked
-    monkeypatch.setattr(resolve, "_MAX_ESTIMATION_VALUES", 1000)
+    monkeypatch.setattr(resolve, "MAX_ESTIMATION_VALUES", 1000)
     found = choose_value_model("binomial", values).element
     assert found.trials >= 31
     assert float(found.mean) == pytest.approx(values.mean(), rel=0.03)

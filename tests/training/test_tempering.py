@@ -32,9 +32,9 @@ def test_a_tempering_of_two_counts_every_pair_twice():
     assert 1.5 < extra < 2.05
 
 
-def test_auto_follows_the_entries_for_each_factor():
+def test_the_formula_follows_the_entries_for_each_factor():
     data = simulate(200, 100, density=0.1, element=Gamma(2.0, 1.0), random_state=0).interactions
-    model = quick(5, element="gamma", tempering="auto", max_iter=1).fit(data)
+    model = quick(5, element="gamma", tempering="formula", max_iter=1).fit(data)
     assert model.tempering_ == pytest.approx(data.n_observed / 200 / 8.0)
     assert formula(data.matrix[:20], "full", "cavi", 1) == 1.0
     corner = simulate(100, 100, density=0.4, random_state=0).interactions.matrix
@@ -65,15 +65,17 @@ def test_auto_tempers_more_where_held_out_pairs_gain_and_a_warm_start_keeps_it()
     assert by_formula < model.tempering_ <= 64.0
     steps = np.log2(model.tempering_ / by_formula) / 2.0  # each step multiplies it by four
     assert steps == pytest.approx(round(steps))
-    # Short fits are not worth a search, and what is given is taken.
-    assert quick(8, max_iter=5, **several).fit(data).tempering_ == by_formula
+    # Short fits are not worth a search, and nothing but held-out pairs chooses another than 1.
+    assert quick(8, max_iter=5, **several).fit(data).tempering_ == 1.0
+    formula_alone = several | {"tempering": "formula"}
+    assert quick(8, max_iter=5, **formula_alone).fit(data).tempering_ == by_formula
     assert quick(8, tempering=2.0, max_iter=30).fit(data).tempering_ == 2.0
     assert quick(8, tempering="auto", max_iter=2, priors="paper").fit(data).tempering_ == 1.0
     before = model.tempering_
     assert model.set_params(max_iter=2).fit(data).tempering_ == before
 
 
-def test_auto_takes_the_ordinary_posterior_where_held_out_pairs_gain():
+def test_auto_takes_the_ordinary_posterior_unless_held_out_pairs_gain():
     data = many_groups(100, n_users=800, n_items=600, outside=0.01)
     assert formula(data, "full", "auto", 2) > 1.3
     assert quick(8, tempering="auto", n_fits=2, max_iter=30).fit(data).tempering_ == 1.0

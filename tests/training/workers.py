@@ -10,7 +10,7 @@ from hcpf.core.collective import LOCAL, row_block
 from hcpf.core.layout import ShardData
 from hcpf.core.threads import kernel_threads
 from hcpf.data.held_out import HeldOutPairs
-from hcpf.training.ensemble import Worker
+from hcpf.training.ensemble import Job, Part, Worker, run_fits
 from hcpf.training.settings import Checkpoints
 
 
@@ -69,7 +69,7 @@ class ThreadCollective:
 
 def run_alone(split, value_model, priors, plan, seed=7):
     """The fit of a single worker."""
-    data = ShardData.whole(split.training, split.excluded)
+    data = ShardData.whole(split.training, split.excluded, split.exposure)
     rng = np.random.default_rng(seed)
     with kernel_threads(1):
         return Worker(data, split.validation, value_model, priors, plan, rng, comm=LOCAL).run()
@@ -79,7 +79,10 @@ def run_together(
     split, value_model, priors, plan, n_workers, seed=7, collectives=None, lost_after=None,
     make_comm=ThreadCollective,
 ):  # fmt: skip
-    """The outcomes of several workers, in rank order; the last one may be lost after some calls."""
+    """The outcomes of several workers, in rank order; the last one may be lost after some calls.
+
+    Several fits are combined into ensembles.
+    """
     meeting = _Meeting(n_workers)
 
     def work(rank):
@@ -92,6 +95,9 @@ def run_together(
                 own = own_users(split.training.shape[0], n_workers, rank)
                 data = shard_of(split, own)
                 held_out = pairs_of(split.validation, own)
+                if plan.n_fits > 1:
+                    job = Job(value_model, priors, plan, rng.integers(1 << 63, size=(3, 2)))
+                    return run_fits(Part(data, held_out), job, comm)
                 return Worker(data, held_out, value_model, priors, plan, rng, comm=comm).run()
         except BaseException:
             meeting.barrier.abort()
@@ -115,7 +121,8 @@ def own_users(n_users, n_workers, rank):
 
 def shard_of(split, users):
     excluded = None if split.excluded is None else split.excluded[users]
-    return ShardData(split.training[users], excluded, users, split.training.shape[0])
+    n_users, exposure = split.training.shape[0], split.exposure.of_users(users)
+    return ShardData(split.training[users], excluded, users, n_users, exposure)
 
 
 def pairs_of(pairs, users):

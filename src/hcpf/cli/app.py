@@ -18,6 +18,7 @@ from hcpf.cli import (
     recommend,
     report,
     reproduce,
+    shard,
     similar,
     simulate,
     update,
@@ -46,9 +47,20 @@ _COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
             "hcpf fit ratings.csv -o model --element binomial --hurdle --vary-by item",
         ),
     ),
+    "shard": (
+        shard.shard,
+        (
+            "hcpf shard 'sales/*.parquet' -o shards --user customer --item sku --value spend",
+            "hcpf shard new-customers.csv -o shards --append",
+        ),
+    ),
     "evaluate": (
         evaluate.evaluate,
-        ("hcpf evaluate retail -K 20 --element gamma", "hcpf evaluate ratings.csv --json"),
+        (
+            "hcpf evaluate retail -K 20 --element gamma",
+            "hcpf evaluate ratings.csv --json",
+            "hcpf evaluate orders.csv --by-time 2011-10-01",
+        ),
     ),
     "compare": (
         compare.compare,
@@ -93,7 +105,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
         components.components,
         (
             "hcpf components model --names retail",
-            "hcpf components model --top 50 -o components.csv",
+            "hcpf components model --kind scaled --top 50 -o genes.csv",
         ),
     ),
     "update": (

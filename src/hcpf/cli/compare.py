@@ -13,7 +13,7 @@ from hcpf import _defaults
 from hcpf.cli import options
 from hcpf.cli.errors import INCOMPLETE, INTERRUPTED
 from hcpf.cli.fit import fit
-from hcpf.cli.inputs import Source, with_source
+from hcpf.cli.inputs import Source, in_memory, with_source
 from hcpf.cli.output import Field, duration, note, number, show_json, show_rows
 from hcpf.errors import InputError
 
@@ -62,6 +62,8 @@ def compare(
             "Default: all.",
         ),
     ] = None,
+    user_exposure: options.UserExposure = None,
+    item_exposure: options.ItemExposure = None,
     components: options.Components = _defaults.N_COMPONENTS,
     max_iter: options.MaxIter = _defaults.MAX_ITER,
     quick: Annotated[
@@ -90,7 +92,7 @@ def compare(
     from hcpf.evaluate import split
     from hcpf.evaluate.candidates import candidate_models
 
-    entries = source.read()
+    entries = in_memory(source.read())
     values = entries.values.astype(np.float64)
     integers = bool(np.all(values == np.floor(values)))
     settings: dict[str, Any] = {
@@ -104,7 +106,10 @@ def compare(
         values, only=only or (), vary_by=ways, n_components=components, **settings
     )
     parts = split(entries, test=test, validation=0.01, random_state=seed)
-    found, n_left = _run(models, quick and None in ways, parts, top, integers, threads)
+    fit_options = {
+        "n_threads": threads, "user_exposure": user_exposure, "item_exposure": item_exposure,
+    }  # fmt: skip
+    found, n_left = _run(models, quick and None in ways, parts, top, integers, fit_options)
     done = [row for row in found if not row.error]
     if not (done or n_left):
         raise InputError(f"no model could be fitted; the first: {found[0].error}")
@@ -129,7 +134,7 @@ def _run(
     parts: "Split",
     top: int,
     integers: bool,
-    threads: int | None,
+    fit_options: dict[str, Any],
 ) -> "tuple[list[ModelScores], int]":
     """Fit and score one after the other; return the scores and how many models Ctrl-C skipped."""
     from hcpf.evaluate import fit_and_score
@@ -141,7 +146,7 @@ def _run(
         found.append(
             fit_and_score(
                 one.name, one.model, parts, top, about=one.about, early_stopping=True,
-                as_mass=integers, keep_errors=True, n_threads=threads, progress=False,
+                as_mass=integers, keep_errors=True, progress=False, fit_options=fit_options,
             )
         )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """``hcpf components``."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -9,6 +9,7 @@ from hcpf.cli.inputs import load_model, read_names
 from hcpf.cli.output import Field, note, percent, prepare_table, show_json, show_rows, write_table
 
 if TYPE_CHECKING:
+    from hcpf._types import FloatArray
     from hcpf.model.components import Components
     from hcpf.model.fitted import FittedModel
 
@@ -21,6 +22,20 @@ def components(
     top: Annotated[
         int, typer.Option("--top", min=1, help="Items and users per component, in files and JSON.")
     ] = 20,
+    kind: Annotated[
+        Literal["relevance", "scaled", "share", "mean"],
+        typer.Option(
+            "--kind",
+            help="What to rank items by: relevance (share and lift; words, products), scaled (the "
+            "factor times the activity parameter; genes), share or mean (the most frequent).",
+        ),
+    ] = "relevance",
+    weight: Annotated[
+        float,
+        typer.Option(
+            "--weight", min=0.0, max=1.0, help="Weight of the share against the lift in relevance."
+        ),
+    ] = 0.4,
     names: options.Names = None,
     output: options.TableFile = None,
     overwrite: options.Overwrite = False,
@@ -28,8 +43,9 @@ def components(
 ) -> None:
     """List the components of a model: what they account for, their items and their users.
 
-    Items are the distinctive ones: a large share of this component, a small one of the others.
-    The components are those of the first fit.
+    By default items are the distinctive ones: a large share of this component, a small one of the
+    others. The components are those of the first fit, largest first; their numbers, counted from 0,
+    are the columns of its factors.
     """
     if output is not None:
         prepare_table(output, overwrite=overwrite)
@@ -38,7 +54,8 @@ def components(
     fitted = load_model(model)
     known = read_names(names, fitted.items)
     found = summarize_components(fitted)
-    records = _records(fitted, found, known, top)
+    scores = found.scores(kind, weight)
+    records = _records(fitted, found, scores, known, top)
     if output is not None:
         from hcpf.model.tables import Table
 
@@ -46,40 +63,44 @@ def components(
     elif as_json:
         show_json([_component(found, k, records) for k in range(len(found))])
     else:
-        _show(fitted, found, known)
+        _show(fitted, found, scores, known)
 
 
 def _records(
-    model: "FittedModel", found: "Components", names: dict[str, str], top: int
+    model: "FittedModel",
+    found: "Components",
+    scores: "FloatArray",
+    names: dict[str, str],
+    top: int,
 ) -> list[dict[str, Any]]:
     """Return one row per component and item, then per component and user."""
     rows: list[dict[str, Any]] = []
-    for k in range(len(found)):
-        for rank, item in enumerate(found.distinctive(k, top).tolist(), start=1):
-            identity, share = model.items[item], float(found.item_share[k, item])
-            name = names.get(str(identity), "")
-            rows.append(_row(k, "item", rank, identity, name, share, float(found.lift[k, item])))
-        largest = (-found.user_share[k]).argsort(kind="stable")[:top]
-        for rank, user in enumerate(largest.tolist(), start=1):
+    for k, component in enumerate(found.number.tolist()):
+        for rank, item in enumerate(_highest(scores[k], top), start=1):
+            identity = model.items[item]
+            rows.append({
+                "component": component, "axis": "item", "rank": rank, "id": identity,
+                "name": names.get(str(identity), ""), "score": float(scores[k, item]),
+                "share": float(found.item_share[k, item]), "lift": float(found.lift[k, item]),
+            })  # fmt: skip
+        for rank, user in enumerate(_highest(found.user_share[k], top), start=1):
             share = float(found.user_share[k, user])
-            rows.append(_row(k, "user", rank, model.users[user], "", share, None))
+            rows.append({
+                "component": component, "axis": "user", "rank": rank, "id": model.users[user],
+                "name": "", "score": share, "share": share, "lift": None,
+            })  # fmt: skip
     return rows
 
 
-def _row(
-    component: int, axis: str, rank: int, identity: Any, name: str, share: float, lift: float | None
-) -> dict[str, Any]:
-    return {
-        "component": component + 1, "axis": axis, "rank": rank, "id": identity, "name": name,
-        "share": share, "lift": lift,
-    }  # fmt: skip
+def _highest(scores: "FloatArray", n: int) -> list[int]:
+    return (-scores).argsort(kind="stable")[:n].tolist()
 
 
 def _component(found: "Components", k: int, records: list[dict[str, Any]]) -> dict[str, Any]:
-    rows = [row for row in records if row["component"] == k + 1]
-    kept = ("id", "name", "share", "lift")
+    rows = [row for row in records if row["component"] == found.number[k]]
+    kept = ("id", "name", "score", "share", "lift")
     return {
-        "component": k + 1,
+        "component": int(found.number[k]),
         "share": float(found.share[k]),
         "value_share": None if found.value_share is None else float(found.value_share[k]),
         **{
@@ -89,16 +110,18 @@ def _component(found: "Components", k: int, records: list[dict[str, Any]]) -> di
     }
 
 
-def _show(model: "FittedModel", found: "Components", names: dict[str, str]) -> None:
+def _show(
+    model: "FittedModel", found: "Components", scores: "FloatArray", names: dict[str, str]
+) -> None:
     from hcpf.data.names import item_labels
 
     large = [k for k in range(len(found)) if found.share[k] >= _SMALL]
     records = [
         {
-            "component": k + 1,
+            "component": found.number[k],
             "share": found.share[k],
             "value_share": None if found.value_share is None else found.value_share[k],
-            "items": ", ".join(item_labels(model.items[found.distinctive(k, _IN_A_LINE)], names)),
+            "items": ", ".join(item_labels(model.items[_highest(scores[k], _IN_A_LINE)], names)),
         }
         for k in large
     ]
@@ -108,7 +131,7 @@ def _show(model: "FittedModel", found: "Components", names: dict[str, str]) -> N
             Field("component", "Component"),
             Field("share", "Share of entries", percent),
             *valued,
-            Field("items", "Distinctive items", str, right=False),
+            Field("items", "Items", str, right=False),
         ],
         records,
     )

@@ -18,14 +18,16 @@ _OPTIONS = {
     **{
         name: f"--{name.replace('_', '-')}"
         for name in (
-            "checkpoint", "decimal", "delimiter", "density", "drop_blank_ids", "duplicates",
-            "element", "encoding", "exclude_items", "header", "hurdle", "item", "like", "max_iter",
-            "names", "overwrite", "returns", "scale", "sheet", "sql", "test", "tol", "train_on",
-            "user", "value", "vary_by",
+            "append", "checkpoint", "decimal", "delimiter", "density", "drop_blank_ids",
+            "duplicates", "element", "encoding", "exclude_items", "header", "hurdle", "item",
+            "item_exposure", "layer", "like", "max_iter", "names", "overwrite", "returns", "scale",
+            "sheet", "sql", "test", "tol", "train_on", "use_raw", "user", "user_exposure", "value",
+            "vary_by",
         )
     },
     "n_components": "--components",
     "n_fits": "--fits",
+    "n_shards": "--shards",
     "n_threads": "--threads",
     "random_state": "--seed",
 }  # fmt: skip

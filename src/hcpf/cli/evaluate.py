@@ -11,15 +11,17 @@ from hcpf.cli.inputs import Source, value_model_settings, with_source
 from hcpf.cli.output import (
     duration,
     element_text,
+    note,
     note_written,
     percent,
     prepare_file,
     show_facts,
     show_json,
 )
+from hcpf.errors import InputError
 
 if TYPE_CHECKING:
-    from hcpf.evaluate import Calibration, Evaluation
+    from hcpf.evaluate import Calibration, Evaluation, Split
 
 _SCORES = {
     "log_likelihood": "log-likelihood, per 1,000 pairs",
@@ -33,6 +35,8 @@ _SCORES = {
 @with_source
 def evaluate(
     source: Source,
+    user_exposure: options.UserExposure = None,
+    item_exposure: options.ItemExposure = None,
     element: options.ElementName = "auto",
     vary_by: options.VaryBy = None,
     hurdle: options.Hurdle = False,
@@ -43,6 +47,21 @@ def evaluate(
     seed: options.Seed = 0,
     threads: options.Threads = None,
     test: options.TestShare = 0.2,
+    by_time: Annotated[
+        str | None,
+        typer.Option(
+            "--by-time", metavar="DATE", show_default=False,
+            help="Train on the rows before a date, such as 2011-10-01, and test on pairs that are "
+            "observed for the first time from then on; instead of --test.",
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            "--time", metavar="COLUMN", show_default=False,
+            help="Column of the dates for --by-time. Default: guessed.",
+        ),
+    ] = None,
     top: options.Top = 20,
     output: Annotated[
         Path | None,
@@ -58,20 +77,21 @@ def evaluate(
     """Hold out a fifth of the entries, fit to the rest, and score the predictions.
 
     One more percent decides when to stop. As many missing pairs as observed ones are held out.
+    With --by-time the model is trained on one period and tested on the next.
     """
     if output is not None:
         prepare_file(output, overwrite=overwrite)
     value_model = value_model_settings(element, vary_by, hurdle, train_on)
-    entries = source.read()
+    parts = _split(source, test, by_time, time, seed)
     from hcpf.estimator import HCPF
-    from hcpf.evaluate import evaluate_model, split
+    from hcpf.evaluate import evaluate_model
     from hcpf.model.inspect import describe_value_model
 
-    parts = split(entries, test=test, validation=0.01, random_state=seed)
     model = HCPF(components, **value_model, n_fits=fits, max_iter=max_iter, random_state=seed)
     found = evaluate_model(
         model, parts, k=top, max_baselines=1 if output is None else None, early_stopping=True,
         random_state=seed, n_threads=threads,
+        fit_options={"user_exposure": user_exposure, "item_exposure": item_exposure},
     )  # fmt: skip
     about = describe_value_model(model.value_model_)
     if output is not None:
@@ -82,6 +102,29 @@ def evaluate(
         show_json(_as_json(found, about, components))
     else:
         _show(found, about)
+
+
+def _split(
+    source: Source, test: float, by_time: str | None, time: str | None, seed: int
+) -> "Split":
+    """Read the data and hold out some entries, at random or by time."""
+    if by_time is None:
+        if time is not None:
+            raise InputError("--time requires --by-time DATE.")
+        entries = source.read()
+        from hcpf.evaluate import split
+
+        return split(entries, test=test, validation=0.01, random_state=seed)
+    before, after = source.read_before_and_after(by_time, time)
+    from hcpf.evaluate import split_by_time
+
+    parts = split_by_time(before, after, validation=0.01, random_state=seed)
+    n_left = after.n_observed - len(parts.test)
+    note(
+        f"Before {by_time}: {before.n_observed:,} pairs. From then on: {len(parts.test):,} new "
+        f"pairs to test on; {n_left:,} pairs were observed before, or their user or item was not."
+    )
+    return parts
 
 
 def _as_json(found: "Evaluation", value_model: dict[str, Any], components: int) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import shlex
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from hcpf.cli.errors import INTERRUPTED
 from hcpf.cli.inputs import Source, prepare_model, value_model_settings, with_source
 from hcpf.cli.output import (
     duration,
+    elbo_text,
     element_text,
     ending_text,
     note,
@@ -21,6 +23,7 @@ from hcpf.cli.output import (
     show_facts,
     show_json,
 )
+from hcpf.errors import InputError
 
 if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
@@ -33,18 +36,56 @@ def fit(
         Path,
         typer.Option("--output", "-o", help="Folder to write the model to.", show_default=False),
     ],
+    user_exposure: options.UserExposure = None,
+    item_exposure: options.ItemExposure = None,
     element: options.ElementName = "auto",
     vary_by: options.VaryBy = None,
     hurdle: options.Hurdle = False,
     quick: options.Quick = False,
-    components: options.Components = _defaults.N_COMPONENTS,
-    fits: options.Fits = _defaults.N_FITS,
+    components: Annotated[
+        int | None,
+        options.model_option(
+            "--components",
+            "-K",
+            min=1,
+            metavar="N",
+            show_default=False,
+            help=f"Number of components. Default: {_defaults.N_COMPONENTS}; 160 with --recipe "
+            "paper.",
+        ),
+    ] = None,
+    fits: Annotated[
+        int | None,
+        options.model_option(
+            "--fits",
+            min=1,
+            metavar="N",
+            show_default=False,
+            help=f"Number of fits whose rates are averaged. Default: {_defaults.N_FITS}; 1 with "
+            "--recipe paper.",
+        ),
+    ] = None,
     train_on: options.TrainOn = _defaults.TRAIN_ON,
-    max_iter: options.MaxIter = _defaults.MAX_ITER,
+    max_iter: Annotated[
+        int | None,
+        options.model_option(
+            "--max-iter",
+            min=1,
+            metavar="N",
+            show_default=False,
+            help=f"Maximum number of passes over the data. Default: {_defaults.MAX_ITER}; 100 "
+            "with Algorithm 1.",
+        ),
+    ] = None,
     tol: options.Tolerance = _defaults.TOL,
+    recipe: options.Recipe = "default",
+    solver: options.PaperSolver = "algorithm1",
     seed: options.Seed = 0,
     threads: options.Threads = None,
     checkpoint: options.Checkpoint = None,
+    engine: options.EngineName = "local",
+    workers: options.Workers = None,
+    address: options.Address = None,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
 ) -> None:
@@ -54,24 +95,38 @@ def fit(
     is still being chosen, the best one so far is fitted for a few passes.
     """
     prepare_model(output, overwrite=overwrite)
-    if quick:
+    is_paper = recipe == "paper"
+    if is_paper:
+        _require_paper(vary_by, hurdle, quick, fits)
+    if quick or is_paper:
         element = "quick" if element == "auto" else element
     value_model = value_model_settings(element, vary_by, hurdle, train_on)
-    entries = source.read()
+    entries, words = source.read_with_words()
     from hcpf.estimator import HCPF
     from hcpf.model.inspect import describe_fit
 
     began = time.perf_counter()
-    estimator = HCPF(
-        components,
-        **value_model,
-        n_fits=1 if quick else fits,
-        tempering="formula" if quick else "auto",
-        max_iter=max_iter,
-        tol=tol,
-        random_state=seed,
-    ).fit(entries, n_threads=threads, checkpoint=checkpoint)
-    seconds, existed, model = time.perf_counter() - began, output.exists(), estimator.model_
+    if is_paper:
+        estimator = HCPF.paper(
+            components or 160, element=value_model["element"], train_on=train_on, solver=solver,
+            max_iter=max_iter, random_state=seed,
+        )  # fmt: skip
+    else:
+        estimator = HCPF(
+            components or _defaults.N_COMPONENTS,
+            **value_model,
+            n_fits=1 if quick else fits or _defaults.N_FITS,
+            tempering="formula" if quick else "auto",
+            max_iter=max_iter or _defaults.MAX_ITER,
+            tol=tol,
+            random_state=seed,
+        )
+    estimator.fit(
+        entries, user_exposure=user_exposure, item_exposure=item_exposure, n_threads=threads,
+        checkpoint=checkpoint, engine=engine, workers=workers, address=address,
+    )  # fmt: skip
+    seconds, existed = time.perf_counter() - began, output.exists()
+    model = replace(estimator.model_, words=words)
     model.save(output, overwrite=overwrite)
     n_bytes = note_written(output, replaced=existed)
     facts = {**describe_fit(model), "seconds": seconds, "path": str(output), "bytes": n_bytes}
@@ -79,6 +134,20 @@ def fit(
     if model.interrupted:
         note(_how_to_resume(model, output, checkpoint, overwrite))
         raise typer.Exit(INTERRUPTED)
+
+
+def _require_paper(vary_by: str | None, hurdle: bool, quick: bool, fits: int | None) -> None:
+    """Refuse options that the paper's recipe does not have."""
+    given = {
+        f"--vary-by {vary_by}": vary_by is not None, "--hurdle": hurdle, "--quick": quick,
+        f"--fits {fits}": fits not in (None, 1),
+    }  # fmt: skip
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(
+                f"{option} is not part of --recipe paper, which has one fit with a shared mean. "
+                f"Remove one of them."
+            )
 
 
 def show_fit(facts: dict[str, Any]) -> None:
@@ -91,7 +160,7 @@ def show_fit(facts: dict[str, Any]) -> None:
             "components": facts["components"],
             "fits": facts["fits"],
             "passes": ending_text(facts),
-            "ELBO": facts["elbo"],
+            "ELBO": elbo_text(facts),
             "time": duration(facts["seconds"]),
         },
         f"Model {facts['path']}",

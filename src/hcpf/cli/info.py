@@ -11,11 +11,21 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.errors import name_options
-from hcpf.cli.inputs import MANIFEST, Source, load_model, parse_ids, read_names, with_source
+from hcpf.cli.inputs import (
+    MANIFEST,
+    Source,
+    in_memory,
+    is_shard_folder,
+    load_model,
+    parse_ids,
+    read_names,
+    with_source,
+)
 from hcpf.cli.output import (
     Field,
     bars,
     duration,
+    elbo_text,
     element_text,
     ending_text,
     number,
@@ -48,7 +58,7 @@ def info(
     describes that user or item: entries, typical value, and what is likely next.
     """
     folder = Path(source.data[0])
-    if folder.is_dir():
+    if folder.is_dir() and not is_shard_folder(source.data):
         if len(source.data) > 1:
             raise InputError("Pass one model, or files.")
         if not (folder / MANIFEST).exists():
@@ -69,8 +79,14 @@ def _describe_data(source: Source) -> dict[str, Any]:
     from hcpf.data.summary import summarize
     from hcpf.training.resolve import most_likely_element
 
-    data, remarks, n_repeated, _ = source.read_with_remarks(merge_all=True)
+    whole, remarks, n_repeated, *_ = source.read_with_remarks(merge_all=True)
+    data = in_memory(whole)
     about = {"kind": "data", "reading": remarks, **summarize(data, n_repeated).as_dict()}
+    if data.n_observed < whole.n_observed:  # the values are those of a sample
+        about |= {
+            "users": whole.n_users, "items": whole.n_items, "observed": whole.n_observed,
+            "sparsity": whole.sparsity,
+        }  # fmt: skip
     values = data.values.astype(np.float64)
     about["most_likely"] = most_likely_element(values).name if np.ptp(values) else "degenerate"
     about["warnings"] = [name_options(text) for text in about["warnings"]]
@@ -138,6 +154,11 @@ def _show_model(about: dict[str, Any]) -> None:
         )
         for axis in ("user", "item")
     }
+    exposures = [
+        f"{axis}s: {number(one['low'])} to {number(one['high'])}, median {number(one['median'])}"
+        for axis, one in about["exposure"].items()
+        if one is not None
+    ]
     observed = "the training data were not saved"
     if about["observed"] is not None:
         observed = f"{about['observed']:,} observed ({percent(1 - about['sparsity'])})"
@@ -149,8 +170,9 @@ def _show_model(about: dict[str, Any]) -> None:
             "components": about["components"],
             "fits": about["fits"],
             "priors": [f"users: {priors['user']}", f"items: {priors['item']}"],
+            **({"exposures": exposures} if exposures else {}),
             "passes": ending_text(about),
-            "ELBO": about["elbo"],
+            "ELBO": elbo_text(about),
             "fit time": duration(about["seconds"]),
             "written": f"{about['written']} by hcpf {about['version']}",
             "on disk": readable_size(about["bytes"]),

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from hcpf.data.ids import IdIndex
     from hcpf.data.interactions import Interactions
     from hcpf.data.read_options import ReadOptions
+    from hcpf.data.words import Words
     from hcpf.model.fitted import FittedModel
 
 
 MANIFEST = "manifest.json"
 RETAIL = "retail"
 _RETAIL_VALUES = ("spend", "quantity", "invoices")
+_SAMPLE_ENTRIES = 2_000_000
+"""Entries of shards that commands use which need them in memory."""
 
 
 class ReadResult(NamedTuple):
@@ -36,6 +39,8 @@ class ReadResult(NamedTuple):
     """Rows that repeat a pair although that is an error."""
     duplicates: "Duplicates"
     """How the rows of a repeated pair are merged."""
+    words: "Words | None" = None
+    """What the reader calls users, items and values; None for data without columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +65,21 @@ class Source:
     header: options.Header = None
     sheet: options.Sheet = None
     sql: options.Sql = None
+    layer: options.Layer = None
+    use_raw: options.UseRaw = False
 
     def read(self) -> "Interactions":
         """Read the data and report on stderr what was guessed and done."""
         return self.read_with_duplicates()[0]
+
+    def read_with_words(self) -> "tuple[Interactions, Words]":
+        """Read the data; return the words of the file for users, items and values, too."""
+        from hcpf.data.words import Words
+
+        result = self.read_with_remarks()
+        for remark in result.remarks:
+            note(remark)
+        return result.data, result.words or Words()
 
     def read_with_duplicates(self) -> "tuple[Interactions, Duplicates]":
         """Read the data; return how repeated pairs are merged, too."""
@@ -77,12 +93,24 @@ class Source:
 
         With ``merge_all``, repeated pairs are summed where they would be an error.
         """
+        from hcpf.data.annotated import find_h5ad, read_h5ad
         from hcpf.data.interactions import Interactions
-        from hcpf.data.readers import open_files, read_entries
+        from hcpf.data.readers import open_files, period_of, read_entries
+        from hcpf.data.words import Words
 
         if self._is_retail():
-            return ReadResult(self._retail(), [], 0, "error")
-        options = self._read_options()
+            words = Words("customer", "product", self.value or "spend", source="retail")
+            return ReadResult(self._retail(), [], 0, "error", words)
+        if is_shard_folder(self.data):
+            from hcpf.data.shards.folder import Shards
+
+            return ReadResult(Shards.open(self.data[0]), [], 0, "error", Words())
+        options = self.read_options()
+        h5ad = find_h5ad(self.data, user=self.user, item=self.item, value=self.value)
+        if h5ad is not None:
+            counts = read_h5ad(h5ad, options)
+            data = Interactions(counts.matrix, counts.users, counts.items)
+            return ReadResult(data, [name_options(remark) for remark in counts.remarks], 0, "error")
         files = open_files(list(self.data), options)
         roles = self.columns_of(files[0])
         entries = read_entries(
@@ -91,7 +119,38 @@ class Source:
         )  # fmt: skip
         data = Interactions(entries.matrix, entries.users, entries.items)
         remarks = [name_options(remark) for remark in entries.remarks]
-        return ReadResult(data, remarks, entries.n_repeated, entries.duplicates)
+        names = ", ".join(file.path.name for file in files[:3]) + ", …" * (len(files) > 3)
+        words = Words.of_columns(
+            roles.user, roles.item, roles.value, currency=entries.currency, source=names,
+            period=period_of(files, roles.user),
+        )  # fmt: skip
+        return ReadResult(data, remarks, entries.n_repeated, entries.duplicates, words)
+
+    def read_before_and_after(
+        self, date: str, time: str | None
+    ) -> "tuple[Interactions, Interactions]":
+        """Read the rows before a date and those from then on; report what was done."""
+        from hcpf.data.guess import time_column
+        from hcpf.data.interactions import Interactions
+        from hcpf.data.readers import open_files, read_before_and_after
+        from hcpf.data.times import parse_moment
+
+        moment = parse_moment(date)
+        if self._is_retail():
+            raise InputError("retail has no dates. Pass your own files.")
+        files = open_files(list(self.data), self.read_options())
+        roles = self.columns_of(files[0])
+        if time is None:
+            time = time_column(files[0].columns)
+            note(f"time = {time} (guessed; else --time)")
+        both = read_before_and_after(
+            files, user=roles.user, item=roles.item, value=roles.value, time=time, moment=moment,
+            options=self.read_options(),
+        )  # fmt: skip
+        for remark in both[0].remarks:
+            note(name_options(remark))
+        before, after = (Interactions(part.matrix, part.users, part.items) for part in both)
+        return before, after
 
     def columns_of(self, file: "TableFile") -> "ColumnRoles":
         """Return the columns of a file; report on stderr what was guessed."""
@@ -110,7 +169,8 @@ class Source:
                 note(f"Not used: {', '.join(unused)}. If one is the value: --value NAME.")
         return roles
 
-    def _read_options(self) -> "ReadOptions":
+    def read_options(self) -> "ReadOptions":
+        """Return how the files are read and cleaned."""
         from hcpf.data.read_options import ReadOptions
 
         names = [part.name for part in fields(ReadOptions)]
@@ -133,6 +193,27 @@ class Source:
             )
         note(f"retail: user = customer, item = product, value = {value}")
         return datasets.retail(value)  # pyright: ignore[reportArgumentType]
+
+
+def is_shard_folder(data: Sequence[str]) -> bool:
+    """Return whether the data are one folder written by ``hcpf shard``."""
+    from hcpf.data.shards.manifest import is_shards
+
+    return len(data) == 1 and is_shards(Path(data[0]))
+
+
+def in_memory(data: "Interactions") -> "Interactions":
+    """Return data whose entries are in memory: of shards, a sample of the users."""
+    from hcpf.data.shards.folder import Shards
+
+    if not isinstance(data, Shards) or data.n_observed <= _SAMPLE_ENTRIES:
+        return data.to_memory() if isinstance(data, Shards) else data
+    sample = data.sample(_SAMPLE_ENTRIES, random_state=0)
+    note(
+        f"Uses a sample of the shards: {sample.n_users:,} of {data.n_users:,} users with "
+        f"{sample.n_observed:,} of {data.n_observed:,} entries."
+    )
+    return sample
 
 
 def with_source(command: Callable[..., None]) -> Callable[..., None]:

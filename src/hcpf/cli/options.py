@@ -12,14 +12,15 @@ Returns = Literal["auto", "net", "drop", "keep", "error"]
 _column = partial(typer.Option, rich_help_panel="Columns")
 _rows = partial(typer.Option, rich_help_panel="Rows")
 _file = partial(typer.Option, rich_help_panel="Files")
-_model = partial(typer.Option, rich_help_panel="Model")
+_model = model_option = partial(typer.Option, rich_help_panel="Model")
 
 DataFiles = Annotated[
     list[str],
     typer.Argument(
         metavar="DATA",
-        help="CSV, TSV, JSON lines, Parquet, Arrow, Excel or OpenDocument files, a database, or "
-        "quoted globs; or the word [b]retail[/b], the data set that comes with hcpf.",
+        help="CSV, TSV, JSON lines, Parquet, Arrow, Excel or OpenDocument files, a database, "
+        "quoted globs, or an AnnData file (.h5ad); or the word [b]retail[/b], the data set that "
+        "comes with hcpf.",
         show_default=False,
     ),
 ]
@@ -54,8 +55,8 @@ OnReturns = Annotated[
     Returns,
     _rows(
         "--returns",
-        help="Negative values: net subtracts them from the pair and leaves out pairs at or below "
-        "0, drop drops these rows, keep keeps them; auto is an error for amounts and counts.",
+        help="Negative values: net subtracts them from the pair, drop drops these rows, and both "
+        "leave out pairs at or below 0; keep keeps them; auto is an error for amounts and counts.",
     ),
 ]
 DropBlankIds = Annotated[
@@ -107,6 +108,11 @@ Sql = Annotated[
         help="Query of an SQLite or DuckDB database. Default: its only table.",
     ),
 ]
+Layer = Annotated[
+    str | None,
+    _file("--layer", metavar="NAME", help="Layer of an .h5ad file. Default: its X."),
+]
+UseRaw = Annotated[bool, _file("--use-raw", help="Read raw of an .h5ad file instead of its X.")]
 
 ElementName = Annotated[
     str,
@@ -142,6 +148,18 @@ Quick = Annotated[
         help="A first look: one fit with the most likely element of the values alone, unless "
         "--element is given, and no short fits.",
     ),
+]
+Recipe = Annotated[
+    Literal["default", "paper"],
+    _model(
+        "--recipe",
+        help="paper: the paper's priors, element fixed at maximum likelihood, K = 160, one fit by "
+        "its Algorithm 1; other options then change what they name.",
+    ),
+]
+PaperSolver = Annotated[
+    Literal["algorithm1", "cavi"],
+    _model("--solver", help="Solver of --recipe paper: its Algorithm 1, or coordinate ascent."),
 ]
 Components = Annotated[
     int, _model("--components", "-K", min=1, metavar="N", help="Number of components.")
@@ -183,11 +201,58 @@ Threads = Annotated[
     ),
 ]
 
+UserExposure = Annotated[
+    str | None,
+    _column(
+        "--user-exposure",
+        metavar="FILE:COLUMN",
+        help="Known multiplier of the rates of each user, such as days observed: a column of a "
+        "table that has the ids of the users, too. Default: 1.",
+    ),
+]
+ItemExposure = Annotated[
+    str | None,
+    _column(
+        "--item-exposure",
+        metavar="FILE:COLUMN",
+        help="Known multiplier of the rates of each item, such as days on sale. Default: 1.",
+    ),
+]
+PairExposure = Annotated[
+    float | None,
+    typer.Option(
+        "--exposure",
+        metavar="X",
+        help="Exposure of all pairs predicted. Default: that of their user and item in the fit.",
+    ),
+]
+
 Checkpoint = Annotated[
     Path | None,
     typer.Option(
         "--checkpoint",
         help="Checkpoint folder. Rerun the same command to resume an interrupted fit.",
+    ),
+]
+EngineName = Annotated[
+    Literal["local", "ray"],
+    typer.Option(
+        "--engine", help="Where training runs: in this process (local), or on a Ray cluster (ray)."
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", min=1, metavar="N", help="Workers of --engine ray. Default: one per node."
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="HOST:PORT",
+        help="Ray cluster of --engine ray; auto takes the one of this machine. Default: start one "
+        "on this machine.",
     ),
 ]
 TestShare = Annotated[

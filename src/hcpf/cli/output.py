@@ -185,6 +185,13 @@ def element_text(about: Mapping[str, Any]) -> str:
     return f"{about['description']} ({parameters})" if parameters else about["description"]
 
 
+def elbo_text(about: Mapping[str, Any]) -> Any:
+    """Return the ELBO, and the tempering if it is not that of the ordinary posterior."""
+    if about["elbo"] is None or about["tempering"] == 1.0:
+        return about["elbo"]
+    return f"{number(about['elbo'])}, tempered by {about['tempering']:.4g}"
+
+
 def ending_text(about: Mapping[str, Any]) -> str:
     """Return the number of passes and why training stopped."""
     reasons = {

@@ -49,6 +49,7 @@ def predict(
     skip_unknown: Annotated[
         bool, typer.Option("--skip-unknown", help="Skip pairs of --pairs with unknown ids.")
     ] = False,
+    exposure: options.PairExposure = None,
     output: options.TableFile = None,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
@@ -62,9 +63,10 @@ def predict(
     _check_usage(user, item, pairs, everything, output)
     if output is not None:
         prepare_table(output, overwrite=overwrite)
+    from hcpf.model.exposure import at_exposure
     from hcpf.model.predict import predict_all
 
-    fitted, total = load_model(model), 0
+    fitted, total = at_exposure(load_model(model), exposure), 0
     if everything:
         tables = predict_all(fitted, fitted.users, fitted.items, _LEVEL)
         total = len(fitted.users) * len(fitted.items)

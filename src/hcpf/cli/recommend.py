@@ -75,6 +75,14 @@ def recommend(
     everyone: Annotated[
         bool, typer.Option("--all", help="All users. Requires -o.", show_default=False)
     ] = False,
+    exposure: options.PairExposure = None,
+    user_exposure: Annotated[
+        float | None,
+        typer.Option(
+            "--user-exposure", metavar="X", show_default=False,
+            help="Exposure of the user of --basket, if the model has user exposures.",
+        ),
+    ] = None,
     seen: Annotated[
         bool, typer.Option("--seen", help="Include items that the user has an entry for.")
     ] = False,
@@ -83,7 +91,7 @@ def recommend(
     output: options.TableFile = None,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Recommend the best new items for users, best first.
 
     A probability is that of finding the pair in data like those fitted, over a period as long.
@@ -95,9 +103,9 @@ def recommend(
     if output is not None:
         prepare_table(output, overwrite=overwrite)
     fitted = load_model(model)
-    lists = _Lists(n, by, not seen, details, read_names(names, fitted.items))
+    lists = _Lists(n, by, not seen, details, read_names(names, fitted.items), exposure)
     if basket:
-        fitted = fitted.fold_in(_parse_basket(fitted, basket))
+        fitted = fitted.fold_in(_parse_basket(fitted, basket), user_exposure=user_exposure)
     ids = parse_ids(fitted.user_index, users) if users else fitted.users
     lists.give(fitted, ids, output, overwrite, as_json)
 
@@ -108,6 +116,8 @@ def fold_in(
     source: Source,
     n: Number = 10,
     by: By = "consensus",
+    user_exposure: options.UserExposure = None,
+    exposure: options.PairExposure = None,
     details: Details = False,
     names: options.Names = None,
     output: options.TableFile = None,
@@ -122,8 +132,8 @@ def fold_in(
     if output is not None:
         prepare_table(output, overwrite=overwrite)
     fitted = load_model(model)
-    lists = _Lists(n, by, True, details, read_names(names, fitted.items))
-    new = fitted.fold_in(source.read())
+    lists = _Lists(n, by, True, details, read_names(names, fitted.items), exposure)
+    new = fitted.fold_in(source.read(), user_exposure=user_exposure)
     lists.give(new, new.users, output, overwrite, as_json)
 
 
@@ -167,6 +177,7 @@ class _Lists:
     exclude_seen: bool
     details: bool
     names: dict[str, str] = field(default_factory=dict[str, str])
+    exposure: float | None = None
 
     def give(
         self, model: "FittedModel", users: "IdArray", output: Path | None, overwrite: bool,
@@ -196,7 +207,7 @@ class _Lists:
         for first in range(0, len(users), step):
             table = model.recommend(
                 users[first : first + step], self.n, by=self.by, exclude_seen=self.exclude_seen,
-                details=self.details,
+                details=self.details, exposure=self.exposure,
             )  # fmt: skip
             yield Table(**self._with_names(table.columns())) if self.names else table
 

@@ -1,7 +1,7 @@
-"""``hcpf reproduce``: the paper's figure and tables."""
+"""``hcpf reproduce``: the paper's figure, tables and claims."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -10,16 +10,51 @@ from hcpf.cli.errors import INCOMPLETE
 from hcpf.cli.output import note, prepare_file, show_json, write_file
 from hcpf.errors import InputError
 
+if TYPE_CHECKING:
+    from hcpf.experiments.cells import Cell
+    from hcpf.experiments.running import Plan
+
 commands = typer.Typer(help="Compute the paper's figure and tables.", no_args_is_help=True)
 
 Image = Annotated[Path, typer.Option("--output", "-o", help="Image to write: .png, .pdf or .svg.")]
 Data = Annotated[
     Path, typer.Option("--data", "-d", help="Folder of Parquet files of user, item, value.")
 ]
-Folder = Annotated[Path, typer.Option("--output", "-o", help="Folder for results and tables.")]
-Components = Annotated[int, typer.Option("--components", "-K", help="Number of components.")]
+Folder = Annotated[Path, typer.Option("--output", "-o", help="Folder for results and pages.")]
+RecipeName = Annotated[
+    Literal["paper", "default"],
+    typer.Option("--recipe", help="Settings of the paper, or the defaults of HCPF with one fit."),
+]
+Solver = Annotated[
+    Literal["cavi", "algorithm1", "auto"] | None,
+    typer.Option(
+        "--solver",
+        show_default=False,
+        help="Exact coordinate ascent, the paper's Algorithm 1, or auto. Default: cavi for the "
+        "paper's recipe, auto for the default one.",
+    ),
+]
+Components = Annotated[
+    int | None,
+    typer.Option(
+        "--components",
+        "-K",
+        min=1,
+        show_default=False,
+        help="Number of components. Default: 160 for the paper's recipe, else 50.",
+    ),
+]
+Splits = Annotated[int, typer.Option("--splits", min=1, help="Number of random splits per set.")]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        show_default=False,
+        help="Time to spend, for example 30m or 1h; cells that do not fit are listed with their "
+        "cost. Default: no limit.",
+    ),
+]
 Only = Annotated[list[str] | None, typer.Option("--only", help="A data set; may be repeated.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of the split and of the fits.")]
 
 
 @commands.command(
@@ -49,64 +84,131 @@ def _draw_figure1(output: Path) -> None:
     write_file(output, figure1.render(figure1.draw(), image_format))
 
 
-def _reproduce_tables(
-    names: tuple[str, ...],
+def _reproduce(
+    pages: tuple[str, ...],
     data: Path,
     output: Path,
-    components: int,
+    recipe: str,
+    solver: str | None,
+    components: int | None,
+    splits: int,
+    budget: str | None,
     only: list[str] | None,
-    seed: int,
+    threads: int | None,
     as_json: bool,
 ) -> None:
-    """Compute what is missing in output/results.csv, then write the tables from all of it."""
-    from dataclasses import asdict
+    """Compute the cells that output/results.jsonl lacks, then write pages from all of it."""
+    from hcpf.experiments import cells, running, sets
 
-    from hcpf.experiments import cells, claims, tables
-
-    sets = cells.find_sets(data)
-    unknown = [name for name in only or () if name not in sets]
+    found = sets.find_sets(data)
+    unknown = [name for name in only or () if name not in found]
     if unknown:
-        raise InputError(f"{unknown[0]} is not among the data sets found: {', '.join(sets)}.")
-    sets = {name: path for name, path in sets.items() if not only or name in only}
-    settings = cells.Settings(n_components=components, random_state=seed)
-    found = cells.run(sets, output / "results.csv", settings)
-    chosen = [cell for cell in found if cell.dataset in sets and cell.n_components == components]
-    for name in names:
-        target = output / f"{name}-K{components}.md"
-        prepare_file(target)
-        text = claims.render(chosen) if name == "claims" else tables.render(name, chosen)
-        if not as_json:
-            typer.echo(text)
-        write_file(target, text.encode())
+        raise InputError(f"{unknown[0]} is not among the data sets found: {', '.join(found)}.")
+    chosen = {name: path for name, path in found.items() if not only or name in only}
+    is_paper = recipe == "paper"
+    settings = cells.Recipe(
+        recipe,
+        solver or ("cavi" if is_paper else "auto"),
+        components or (160 if is_paper else 50),
+    )
+    limit = float("inf") if budget is None else running.parse_duration(budget)
+    results = output / running.RESULTS
+    prepare_file(results)
+    plan = running.make_plan(pages, chosen, results, settings, splits)
+    _show_cost(plan, results)
+    running.run(
+        plan, results, budget=limit, n_threads=threads,
+        finished=lambda cell: _show_cell(cell, plan, as_json),
+    )  # fmt: skip
+    _write_pages(pages, output, as_json)
     if as_json:
-        show_json([asdict(cell) for cell in chosen])
-    _report_failures(chosen)
+        show_json([cells.without_blocks(cell) for cell in plan.finished])
+    _report_rest(plan)
 
 
-def _report_failures(chosen: list[Any]) -> None:
-    failed = [cell for cell in chosen if cell.error]
+def _show_cost(plan: "Plan", results: Path) -> None:
+    """Say what the run computes and what it is expected to cost, before it begins."""
+    from hcpf.experiments.cells import BASELINES
+
+    left = plan.left
+    fits = sum(cell.model.partition("-")[0] not in BASELINES for cell in left)
+    note(
+        f"hcpf: {plan.recipe}; {len(plan.sets)} data sets, {fits:,} fits left of "
+        f"{len(plan.cells):,} cells, about {_span(plan.cost(left))} on this machine. Each is kept "
+        f"in {results} as it ends; run the same command to resume."
+    )
+    for name, (number, seconds) in plan.cost_by_set().items():
+        note(f"hcpf:   {name}: {plan.n_entries[name]:,} entries, {number} cells, {_span(seconds)}")
+
+
+def _show_cell(cell: "Cell", plan: "Plan", quiet: bool) -> None:
+    """Print a finished cell: ours, the paper's figure, and the baselines with the same element."""
+    from hcpf.experiments import cells, tables
+
+    if cell.model.partition("-")[0] in cells.BASELINES and not cell.error:
+        return  # shown with the models
+    text = tables.describe(cell, plan.done)
+    (note if quiet else typer.echo)(text)
+
+
+def _write_pages(names: tuple[str, ...], output: Path, quiet: bool) -> None:
+    from hcpf import plots
+    from hcpf.experiments import pages, running
+    from hcpf.experiments.cells import read_results
+
+    done = read_results(output / running.RESULTS)
+    for name, text in pages.render(names, done).items():
+        prepare_file(output / name)
+        write_file(output / name, text.encode())
+    if "claims" in names:
+        for name, chart in plots.paper_claims(done).items():
+            prepare_file(output / name)
+            write_file(output / name, chart.to_svg().encode())
+
+
+def _report_rest(plan: "Plan") -> None:
+    failed = [cell for cell in plan.finished if cell.error]
     for cell in failed:
         note(f"hcpf: failed: {cell.dataset}, {cell.model} on {cell.trained_on}: {cell.error}")
-    if failed:
+    for name, (number, seconds) in plan.cost_by_set().items():
+        note(f"hcpf: not computed: {name}, {number} cells, about {_span(seconds)}")
+    if failed or plan.left:
         raise typer.Exit(INCOMPLETE)
 
 
-def _add_command(name: str, tables: tuple[str, ...], about: str, *, figure: bool = False) -> None:
+def _span(seconds: float) -> str:
+    """Return a time in words.
+
+    >>> _span(40), _span(400), _span(9000)
+    ('40 s', '7 min', '2.5 h')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _add_command(name: str, pages: tuple[str, ...], about: str, *, figure: bool = False) -> None:
     def command(
         data: Data,
         output: Folder = Path("reproduction"),
-        components: Components = 50,
+        recipe: RecipeName = "paper",
+        solver: Solver = None,
+        components: Components = None,
+        splits: Splits = 3,
+        budget: Budget = None,
         only: Only = None,
-        seed: Seed = 0,
+        threads: options.Threads = None,
         as_json: options.Json = False,
     ) -> None:
         if figure:
             _draw_figure1(output / "figure1.png")
-        _reproduce_tables(tables, data, output, components, only, seed, as_json)
+        _reproduce(
+            pages, data, output, recipe, solver, components, splits, budget, only, threads, as_json
+        )
 
     lines = (
-        f"hcpf reproduce {name} --data sets",
-        f"hcpf reproduce {name} --data sets -K 20 --only msweb -o results",
+        f"hcpf reproduce {name} --data sets --budget 1h",
+        f"hcpf reproduce {name} --data sets --recipe default -K 20 --only msweb -o results",
     )
     text = f"{about} Rerun the same command to resume an interrupted run."
     commands.command(name, help=text, epilog=options.examples(*lines))(command)
@@ -115,6 +217,6 @@ def _add_command(name: str, tables: tuple[str, ...], about: str, *, figure: bool
 _add_command("table3", ("table3",), "Table 3: test log-likelihood of the full matrix.")
 _add_command("table4", ("table4",), "Table 4: test log-likelihood of observed entries.")
 _add_command("table5", ("table5",), "Table 5: test AUC.")
-_add_command(
-    "all", ("table3", "table4", "table5", "claims"), "Tables 3, 4 and 5, and Figure 1.", figure=True
-)
+_EVERYTHING = ("table3", "table4", "table5", "claims")
+_add_command("claims", _EVERYTHING, "The claims of section 5, with all cells that they need.")
+_add_command("all", _EVERYTHING, "Tables 3, 4 and 5, the claims and Figure 1.", figure=True)

@@ -1,5 +1,6 @@
 """``hcpf update``."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,8 @@ def update(
             help="Folder to write the new model to. Default: the model itself is replaced.",
         ),
     ] = None,
+    user_exposure: options.UserExposure = None,
+    item_exposure: options.ItemExposure = None,
     threads: options.Threads = None,
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
@@ -40,8 +43,11 @@ def update(
     from hcpf.model.inspect import describe_fit
 
     updated = HCPF.from_model(fitted)
-    updated.partial_fit(entries, duplicates=duplicates, n_threads=threads)
-    new, target = updated.model_, output or model
+    updated.partial_fit(
+        entries, duplicates=duplicates, user_exposure=user_exposure, item_exposure=item_exposure,
+        n_threads=threads,
+    )  # fmt: skip
+    new, target = replace(updated.model_, words=fitted.words), output or model
     if new.interrupted and output is None:
         note(f"Interrupted: {model} stays as it was.")
         raise typer.Exit(INTERRUPTED)

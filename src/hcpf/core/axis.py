@@ -37,9 +37,11 @@ class AxisState:
     axis: Axis
     factors: "Factors"
     mean_sums: FloatArray
-    """Per component: the sum of E[s] over the rows that enter the other axis' rates."""
+    """Per component: the sum of the means over the rows that enter the other axis' rates."""
     theta: "ThetaPosterior | None" = None
     """The theta posterior of the rows; None for a shared mean."""
+    exposure: FloatArray | None = None
+    """The known multiplier of each row's rates, which its factors hold as well; None is 1."""
 
     @property
     def n_rows(self) -> int:
@@ -50,6 +52,12 @@ class AxisState:
     def n_components(self) -> int:
         """K, the number of components."""
         return self.factors.a.shape[1]
+
+    def set_exposure(self, exposure: FloatArray | None) -> None:
+        """Set the exposures before the factors are set."""
+        self.exposure = exposure
+        if exposure is not None:
+            self.factors.exposure[:] = exposure
 
     def set_multipliers(self, rows: slice = slice(None)) -> None:
         """Set what a dot product is multiplied with, from the scale and the shift of some rows."""
@@ -74,6 +82,7 @@ def empty_axis(axis: Axis, n_rows: int, n_components: int) -> AxisState:
         log_scale=np.zeros(n_rows),
         shift=np.zeros(n_rows),
         activity_b=np.ones(n_rows),
+        exposure=np.ones(n_rows),
         count=np.zeros(n_rows),
         cross_count=np.zeros(n_rows),
         value_sum=np.zeros(n_rows),

@@ -103,26 +103,42 @@ def tabulate_values(
     comm: Collective = LOCAL,
     max_count: int | None = None,
     max_log2_rate: FloatArray | None = None,
+    *,
+    weights_only: bool = False,
 ) -> tuple[CountTables, NDArray[np.float32]]:
     """Tabulate E[n] and log Z over the values of all workers.
 
     Returns the tables, the same on every worker, and the coordinate of each of the worker's
     entries. ``max_count`` truncates n as the paper's N_tr does; by default every n that counts is
-    summed.
+    summed. With ``weights_only`` every value keeps the weights of its n, from which n can be drawn.
     """
     all_values = Values(values, comm)
+    tables = make_tables(
+        value_model, all_values, max_count, max_log2_rate, weights_only=weights_only
+    )
+    return tables, all_values.map(tables.locate)
+
+
+def make_tables(
+    value_model: ValueModel,
+    all_values: Values,
+    max_count: int | None = None,
+    max_log2_rate: FloatArray | None = None,
+    *,
+    weights_only: bool = False,
+) -> CountTables:
+    """Return the tables alone; see ``tabulate_values``."""
     if value_model.hurdle:
         found = _hurdle(value_model, all_values, max_count, max_log2_rate)
     else:
-        found = _compound(value_model, all_values, max_count, max_log2_rate)
+        found = _compound(value_model, all_values, max_count, max_log2_rate, weights_only)
     sharing = value_model.sharing
     sign = 0.0 if sharing is None else sharing.sign
     # In a hurdle model theta has no part in the rates.
     cross = 0.0 if value_model.hurdle else -float(value_model.element.kappa) * sign
     arrays = found.arrays._replace(cross=cross, is_hurdle=value_model.hurdle and sign != 0.0)
     normalizer = rate_normalizer(value_model)
-    tables = CountTables(arrays, normalizer, *found[2:4], found.locate, found.row_coordinates)
-    return tables, all_values.map(found.locate)
+    return CountTables(arrays, normalizer, *found[2:4], found.locate, found.row_coordinates)
 
 
 def _compound(
@@ -130,6 +146,7 @@ def _compound(
     values: Values,
     max_count: int | None,
     max_log2_rate: FloatArray | None,
+    weights_only: bool,
 ) -> Tabulated:
     element = value_model.element
     form = None if element.support.discrete else element.form
@@ -146,7 +163,9 @@ def _compound(
             f"max_count={max_count} is too small: the value {distinct[least.argmax()]:g} needs "
             f"at least n = {least.max():g}."
         )
-    return tabulate_by_value(value_model, values, distinct, max_count, max_log2_rate)
+    return tabulate_by_value(
+        value_model, values, distinct, max_count, max_log2_rate, weights_only=weights_only
+    )
 
 
 def _hurdle(

@@ -49,8 +49,10 @@ def tabulate_by_value(
     distinct: FloatArray,
     max_count: int | None,
     max_log2_rate: FloatArray | None,
+    *,
+    weights_only: bool = False,
 ) -> Tabulated:
-    """Tabulate the distinct values of all workers, sorted."""
+    """Tabulate the distinct values of all workers, sorted; or only collect their weights."""
     largest = float(OCTAVES[1]) if max_log2_rate is None else max_log2_rate
     least, most = value_model.element.n_range(distinct)
     most = most if max_count is None else np.minimum(most, max_count)
@@ -58,7 +60,9 @@ def tabulate_by_value(
     rows = _Rows(value_model, values, distinct, least, most, largest)
     if len(distinct) <= _FEW_ROWS or not value_model.element.support.discrete:
         return rows.one_per_value()
-    return rows.some() or rows.directly() or rows.one_per_value()
+    if weights_only:
+        return rows.directly()
+    return rows.some() or (rows.directly() if rows.are_many else rows.one_per_value())
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +85,14 @@ class _Rows:
         tables = tabulate_rows(weights.series, weights.start, weights.least, nodes_of(*octaves))
         return self._tabulated(pack(ROWS, *weights, octaves, tables), served)
 
-    def directly(self) -> Tabulated | None:
-        """Return weights without a table; None if there are so many entries that one pays."""
+    @property
+    def are_many(self) -> bool:
+        """Whether the values are so many, compared with the entries, that no table pays."""
         n_nodes = len(nodes_of(*octaves_of(self.value_model, OCTAVES[1])))
-        if len(self.distinct) * n_nodes < _NODES_PER_ENTRY * self.values.n_all:
-            return None
+        return len(self.distinct) * n_nodes >= _NODES_PER_ENTRY * self.values.n_all
+
+    def directly(self) -> Tabulated:
+        """Return weights without a table."""
         last = np.minimum(_SPARE_COUNT * self._last_of_groups(), self.most)
         weights = self._weights(np.floor(last), RowWeights.smooth)
         return self._tabulated(pack(ROWS, *weights), self.max_log2_rate)

@@ -21,11 +21,11 @@ from hcpf.core.axis import Axis, AxisState, empty_axis
 from hcpf.core.collective import LOCAL
 from hcpf.core.count_tables import CountTables, tabulate_values
 from hcpf.core.layout import Layout, Values, lay_out_rows
-from hcpf.core.posterior import FactorPosterior, Posterior, axis_prior, posterior_of
+from hcpf.core.posterior import FactorPosterior, Posterior, axis_prior, posterior_of, scale_rows
 from hcpf.core.priors import Priors
 from hcpf.core.rates import needed_log2_rate
 from hcpf.core.table_cache import TableCache
-from hcpf.core.theta import Pooling, ThetaPosterior
+from hcpf.core.theta import Pooling
 from hcpf.core.threads import POSTERIOR_WORK, run_in_parallel
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.degenerate import Degenerate
@@ -58,13 +58,14 @@ class NewRows(NamedTuple):
     ``matrix`` holds the new rows, and the rows of the other axis as its columns; its values are as
     the element sees them. The pairs in ``exclude`` take no part, nor do columns that are not
     ``measured`` (by default all are). ``known`` are the positions of the rows among the fitted
-    ones, -1 for those that are not.
+    ones, -1 for those that are not. ``exposure`` multiplies the rates of each row.
     """
 
     matrix: Csr
     exclude: Csr | None = None
     measured: NDArray[np.int64] | None = None
     known: NDArray[np.int64] | None = None
+    exposure: FloatArray | None = None
 
     def part(self, rows: slice) -> "NewRows":
         """Return some of the rows."""
@@ -72,7 +73,8 @@ class NewRows(NamedTuple):
             return self
         exclude = None if self.exclude is None else sparse.csr_array(self.exclude[rows])
         known = None if self.known is None else self.known[rows]
-        return NewRows(sparse.csr_array(self.matrix[rows]), exclude, self.measured, known)
+        exposure = None if self.exposure is None else self.exposure[rows]
+        return NewRows(sparse.csr_array(self.matrix[rows]), exclude, self.measured, known, exposure)
 
 
 def fold_in_rows(
@@ -94,8 +96,7 @@ def _fold_in(stacked: "_StackedRows", fit: Posterior) -> FactorPosterior:
     fold.run()
     found, theta = posterior_of(fold.mine, fold.prior, fold.best_rows()), fitted.theta
     if theta is not None and found.theta is None:
-        at_prior = ThetaPosterior.at_prior(stacked.n_rows, theta.chi0, theta.nu0)
-        found = replace(found, theta=at_prior)
+        found = replace(found, theta=theta.without_entries(stacked.n_rows))
     return found
 
 
@@ -110,10 +111,11 @@ class _StackedRows:
                 element=Degenerate(), vary_by=None, hurdle=False
             )
         self.known = new.known if new.known is not None and np.any(new.known >= 0) else None
-        self.columns, place = _used_columns(new.matrix, new.exclude)
+        self.columns, place = used_columns(new.matrix, new.exclude)
         n_starts = 2 if self.known is None else 3
-        self._matrix = _stacked(new.matrix, place, n_starts)
-        self._exclude = None if new.exclude is None else _stacked(new.exclude, place, n_starts)
+        self._matrix = stacked_rows(new.matrix, place, n_starts)
+        self._exclude = None if new.exclude is None else stacked_rows(new.exclude, place, n_starts)
+        self.exposure = None if new.exposure is None else np.tile(new.exposure, n_starts)
         self.values = Values(self._matrix, None, LOCAL)
         self.pooling = Pooling.of(self.value_model)
 
@@ -128,7 +130,9 @@ class _StackedRows:
             return np.zeros(fixed.shape_.shape[1])
         if self._measured is None:
             return fixed.mean_sums
-        return fixed.mean_[self._measured].sum(axis=0, dtype=np.float64)
+        measured = self._measured
+        exposure = None if fixed.exposure is None else fixed.exposure[measured]
+        return scale_rows(fixed.mean_[measured], exposure).sum(axis=0, dtype=np.float64)
 
     @cached_property
     def tables(self) -> tuple[CountTables, Layout]:
@@ -147,8 +151,7 @@ class _StackedRows:
         return tables, self._lay_out(coordinate)
 
     def _lay_out(self, coordinate: NDArray[np.float32]) -> Layout:
-        sharing = self.value_model.sharing
-        weighed = self.values.in_units() if sharing is not None and sharing.weighs else None
+        weighed = self.values.in_units() if self.value_model.weighs_values else None
         return lay_out_rows(
             self._matrix, coordinate, weighed, self._exclude,
             lists_entries=not self.trains_on_missing,
@@ -197,9 +200,9 @@ class _FoldIn:
 
     def _fixed_axis(self, fixed: FactorPosterior) -> AxisState:
         other = empty_axis(Axis.ITEMS, *fixed.shape_.shape)
-        other.factors.a[:], other.factors.mean[:] = fixed.shape_, fixed.mean_
+        other.factors.a[:], other.factors.mean[:] = fixed.shape_, fixed.exposed_mean_
         if self.pooling is not None:
-            other.theta = fixed.theta
+            other.theta = fixed.predictive_theta
             self.pooling.set_row_terms(other, self.element)
         kernels.scale_rows(other.factors)
         return other
@@ -208,31 +211,34 @@ class _FoldIn:
         """Begin with all components alike (the fixed axis breaks the symmetry), and as fitted."""
         n_rows, size = self.new.n_rows, len(self.base)
         mine = empty_axis(Axis.USERS, self.layout.n_rows, size)
+        mine.set_exposure(self.new.exposure)
         factors, degrees = mine.factors, self.layout.degrees[:n_rows]
         factors.a[:n_rows] = (self.prior.shape + degrees / size)[:, None]
         level = self.base if self.new.trains_on_missing else np.ones(size)
         factors.mean[:n_rows] = factors.a[:n_rows] / (1.0 + level)
-        begin = fitted.at(self._fitted_starts(fitted))
-        factors.a[n_rows:], factors.mean[n_rows:] = begin.shape_, begin.mean_
+        begin = fitted.at(self._fitted_starts(fitted, factors.exposure[:n_rows]))
+        exposure = None if mine.exposure is None else mine.exposure[n_rows:]
+        factors.a[n_rows:], factors.mean[n_rows:] = begin.shape_, scale_rows(begin.mean_, exposure)
         row_sums = factors.mean.sum(axis=1, dtype=np.float64)
-        factors.activity_b[:] = self.prior.activity_rate + row_sums
+        factors.activity_b[:] = self.prior.activity_rate + row_sums / factors.exposure
         kernels.scale_rows(factors)
         if self.pooling is not None and begin.theta is not None:
-            at_prior = ThetaPosterior.at_prior(n_rows, begin.theta.chi0, begin.theta.nu0)
-            mine.theta = at_prior.joined(begin.theta)
+            mine.theta = begin.theta.without_entries(n_rows).joined(begin.theta)
         return mine
 
-    def _fitted_starts(self, fitted: FactorPosterior) -> NDArray[np.int64]:
+    def _fitted_starts(self, fitted: FactorPosterior, exposure: FloatArray) -> NDArray[np.int64]:
         """Return the fitted rows to begin from: a similar one each, then the rows' own."""
         n_fitted, known = len(fitted.mean_), self.new.known
         candidates = np.linspace(0, n_fitted - 1, min(_N_CANDIDATES, n_fitted)).astype(np.int64)
         means, entries = fitted.mean_[candidates], self.layout.entries
         rates = np.maximum(self.other.factors.mean @ means.T, np.float32(_MIN_RATE))
-        scores = np.log(rates) if self.new.trains_on_missing else np.log(rates) - rates
+        scores = np.log(rates)
+        if not self.new.trains_on_missing:
+            scores -= np.float32(exposure.mean()) * rates
         similar, n_rows = np.zeros(self.new.n_rows, np.int64), self.new.n_rows
         run_in_parallel(
             kernels.most_similar, n_rows, entries.start, entries.stop, entries.index, scores,
-            (-means @ self.base).astype(np.float32), similar,
+            (-means @ self.base).astype(np.float32), exposure.astype(np.float32), similar,
             work=len(candidates) * len(entries.index),
         )  # fmt: skip
         similar = candidates[similar]
@@ -278,7 +284,7 @@ class _FoldIn:
         return self.prior.scale * likelihood + parts[2]
 
 
-def _used_columns(matrix: Csr, exclude: Csr | None) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def used_columns(matrix: Csr, exclude: Csr | None) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return the columns that have entries or excluded pairs, and the number of each among them."""
     is_used = np.zeros(matrix.shape[1], np.bool_)
     is_used[matrix.indices] = True
@@ -290,7 +296,7 @@ def _used_columns(matrix: Csr, exclude: Csr | None) -> tuple[NDArray[np.int64], 
     return columns, place
 
 
-def _stacked(matrix: Csr, place: NDArray[np.int32], times: int) -> Csr:
+def stacked_rows(matrix: Csr, place: NDArray[np.int32], times: int) -> Csr:
     """Return the rows of a matrix several times, one after the other, its columns renumbered."""
     pointer = np.arange(times)[:, None] * matrix.nnz + matrix.indptr[:-1].astype(np.int64)
     return sparse.csr_array(

@@ -52,12 +52,10 @@ def update_axis(
     """Make a half-step on all workers: each updates its users, or a block of the items."""
     if comm.size == 1:
         return half_step(mine, other, layout, tables, prior)
-    if mine.axis is Axis.USERS:
-        info = half_step(mine, other, layout, tables, prior)
-        mine.mean_sums = comm.sum(mine.mean_sums)
-    else:
-        info = _update_items(mine, other, layout, tables, prior, comm)
-    return StepInfo(*comm.sum(np.array(info)).tolist())
+    if mine.axis is Axis.ITEMS:
+        return _update_items(mine, other, layout, tables, prior, comm)
+    info = half_step(mine, other, layout, tables, prior)
+    return _add_up(mine, info, comm)
 
 
 def half_step(
@@ -120,14 +118,30 @@ def _update_items(
     """Accumulate over the own users, update the own block of items, and exchange the blocks."""
     local = accumulate(mine, other, layout, tables)
     info = StepInfo(*local.counts.sum(axis=0)[[COUNT, CUT]].tolist())
-    rows = row_block(comm.rank, comm.size, mine.n_rows)
-    found = Statistics(*(comm.sum_rows(part) for part in local))
-    mine.mean_sums = comm.sum(apply(mine, other, layout, found, prior, rows))
-    factors = mine.factors
-    for array in (
-        factors.a, factors.mean, factors.activity_b,
-        factors.count, factors.cross_count, factors.value_sum,
-    ):  # fmt: skip
-        array[:] = comm.gather(array[rows])
+    rows, factors = row_block(comm.rank, comm.size, mine.n_rows), mine.factors
+    listed = local.listed_means
+    found = Statistics(
+        comm.sum_rows(local.totals),
+        # Without listed pairs these are zeros, as large as all the rest.
+        comm.sum_rows(listed) if layout.listed.sign != 0 else listed[rows],
+        comm.sum_rows(local.counts),
+    )
+    mine.mean_sums = apply(mine, other, layout, found, prior, rows)
+    info = _add_up(mine, info, comm)
+    # As few messages as there are types: each one costs as much as tens of kilobytes.
+    for arrays in (
+        (factors.a, factors.mean),
+        (factors.activity_b, factors.count, factors.cross_count, factors.value_sum),
+    ):
+        gathered = comm.gather(np.stack([array[rows] for array in arrays], axis=1))
+        for position, array in enumerate(arrays):
+            array[:] = gathered[:, position]
     kernels.scale_rows(factors)  # sets g, the scales and the multipliers from these
     return info
+
+
+def _add_up(mine: AxisState, info: StepInfo, comm: Collective) -> StepInfo:
+    """Add up the workers' sums of means and counts, in one message."""
+    total = comm.sum(np.concatenate([info, mine.mean_sums]))
+    mine.mean_sums = total[len(info) :]
+    return StepInfo(*total[: len(info)].tolist())

@@ -1,6 +1,7 @@
 """The fitted variational posterior: independent gammas for every factor and activity."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +29,13 @@ class FactorPosterior:
     activity_b: FloatArray
     theta: ThetaPosterior | None = None
     """The theta posterior of each row, where this axis is partially pooled."""
+    exposure: FloatArray | None = None
+    """The known multiplier of the rates of each row; None is 1 for all."""
+
+    @property
+    def predictive_theta(self) -> ThetaPosterior | None:
+        """The theta posterior of each row with odd entries limited, as predictions use it."""
+        return None if self.theta is None else self.theta.for_predictions
 
     @property
     def a(self) -> FloatArray:
@@ -44,10 +52,15 @@ class FactorPosterior:
         """E[s] = a / b."""
         return self.mean_.astype(np.float64)
 
+    @property
+    def exposed_mean_(self) -> NDArray[np.float32]:
+        """E[s] times the exposure of the row: the products of both axes are the rates."""
+        return self.mean_ if self.exposure is None else scale_rows(self.mean_, self.exposure)
+
     @cached_property
     def mean_sums(self) -> FloatArray:
-        """The sum of E[s] over the rows, of each component."""
-        return self.mean_.sum(axis=0, dtype=np.float64)
+        """The sum of ``exposed_mean_`` over the rows, of each component."""
+        return self.exposed_mean_.sum(axis=0, dtype=np.float64)
 
     @property
     def log_mean(self) -> FloatArray:
@@ -62,6 +75,7 @@ class FactorPosterior:
             self.activity_a[rows],
             self.activity_b[rows],
             None if self.theta is None else self.theta.at(rows),
+            None if self.exposure is None else self.exposure[rows],
         )
 
     def joined(self, *more: "FactorPosterior") -> "FactorPosterior":
@@ -71,7 +85,16 @@ class FactorPosterior:
         return FactorPosterior(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in names),
             theta=thetas[0].joined(*thetas[1:]) if len(thetas) == len(parts) else self.theta,
+            exposure=_joined_exposures(parts),
         )
+
+    def untempered(self, prior_shape: float, tempering: float) -> "FactorPosterior":
+        """Return the same means with the shapes that each entry counted once would give."""
+        if tempering == 1.0:
+            return self
+        prior = np.float32(prior_shape)
+        shape = prior + np.maximum(self.shape_ - prior, 0.0) / np.float32(tempering)
+        return replace(self, shape_=shape.astype(np.float32))
 
     def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.float32]:
         """Draws of the factors, size x rows x K."""
@@ -79,6 +102,19 @@ class FactorPosterior:
         draws = rng.standard_gamma(self.shape_, shape, dtype=np.float32)
         draws *= self.mean_ / self.shape_
         return draws
+
+
+def scale_rows(rows: NDArray[np.float32], factor: FloatArray | None) -> NDArray[np.float32]:
+    """Return rows, each multiplied by its factor; themselves without factors."""
+    return rows if factor is None else rows * factor[:, None].astype(np.float32)
+
+
+def _joined_exposures(parts: "Sequence[FactorPosterior]") -> FloatArray | None:
+    if all(part.exposure is None for part in parts):
+        return None
+    return np.concatenate(
+        [np.ones(len(p.mean_)) if p.exposure is None else p.exposure for p in parts]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +154,12 @@ def posterior_of(
     """Return the posterior of one axis: all rows as they are, or some rows in their order."""
     chosen = slice(None) if rows is None else rows
     activity_b = mine.factors.activity_b[chosen]
+    exposure = None if mine.exposure is None else mine.exposure[chosen]
     return FactorPosterior(
         shape_=mine.factors.a[chosen],
-        mean_=mine.factors.mean[chosen],
+        mean_=scale_rows(mine.factors.mean[chosen], None if exposure is None else 1.0 / exposure),
         activity_a=np.full(activity_b.shape, prior.activity_a),
         activity_b=activity_b,
         theta=None if mine.theta is None else mine.theta.at(chosen),
+        exposure=exposure,
     )

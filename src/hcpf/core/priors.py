@@ -1,6 +1,6 @@
 """The six hyperparameters of the hierarchical gamma priors."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
@@ -13,7 +13,8 @@ from hcpf.errors import ParameterError
 FACTOR_SHAPE = 0.3
 """Of the factors, in priors="auto": sparse, but not so much that components die at the start."""
 
-_SCALE = Domain("between 1e-12 and 1e12", lambda x: (x >= 1e-12) & (x <= 1e12))
+_SHAPE = Domain("between 1e-12 and 1e12", lambda x: (x >= 1e-12) & (x <= 1e12))
+_MEAN = Domain("between 1e-24 and 1e24", lambda x: (x >= 1e-24) & (x <= 1e24))
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ class Priors:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = _SCALE.check("Priors", field.name, getattr(self, field.name))
+            domain = _MEAN if field.name.endswith("mean") else _SHAPE
+            value = domain.check("Priors", field.name, getattr(self, field.name))
             if not isinstance(value, float):
                 raise ParameterError(f"Priors: {field.name} must be a single number.")
             object.__setattr__(self, field.name, value)
@@ -92,8 +94,16 @@ class Priors:
         mean = shape / np.sqrt(expected / whole("n_components", n_components))
         return cls(shape, activity_shape, mean, shape, activity_shape, mean)
 
+    def for_exposure(self, user: float, item: float) -> "Priors":
+        """Return priors that expect the same counts where exposures are this large on average."""
+        return replace(
+            self,
+            user_activity_mean=user * self.user_activity_mean,
+            item_activity_mean=item * self.item_activity_mean,
+        )
+
     def expected(self, n_components: int) -> float:
-        """The count of a pair that the priors expect at mean activities."""
+        """The count of a pair that the priors expect at mean activities and exposure 1."""
         user = self.user_shape / self.user_activity_mean
         item = self.item_shape / self.item_activity_mean
         return n_components * user * item

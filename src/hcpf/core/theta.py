@@ -10,6 +10,7 @@ proportional to the product of their ``cross``.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,20 +55,43 @@ class ThetaPosterior:
     nu: FloatArray
     chi0: float
     nu0: float
+    limit: float = np.inf
+    """How many times what the prior expects an entry counts at most in predictions."""
+    counted: FloatArray | None = None
+    """The share of chi - chi0 that predictions count, below 1 for rows with odd entries; None
+    stands for ones."""
+
+    @cached_property
+    def for_predictions(self) -> "ThetaPosterior":
+        """The rows with each entry counted up to the limit."""
+        if self.counted is None:
+            return self
+        chi = self.chi0 + (self.chi - self.chi0) * self.counted
+        return replace(self, chi=chi, counted=None)
 
     @classmethod
     def at_prior(cls, rows: int, chi0: float, nu0: float) -> "ThetaPosterior":
         """Return rows without entries: their posterior is the prior."""
         return cls(np.full(rows, chi0), np.full(rows, nu0), chi0, nu0)
 
+    def without_entries(self, rows: int) -> "ThetaPosterior":
+        """Return new rows with the same prior."""
+        chi, nu = np.full(rows, self.chi0), np.full(rows, self.nu0)
+        return replace(self, chi=chi, nu=nu, counted=None)
+
     def at(self, rows: Any) -> "ThetaPosterior":
         """Return some of the rows, chosen as NumPy would."""
-        return replace(self, chi=self.chi[rows], nu=self.nu[rows])
+        counted = None if self.counted is None else self.counted[rows]
+        return replace(self, chi=self.chi[rows], nu=self.nu[rows], counted=counted)
 
     def joined(self, *more: "ThetaPosterior") -> "ThetaPosterior":
         """Return these rows followed by more."""
-        chi, nu = ([getattr(part, name) for part in (self, *more)] for name in ("chi", "nu"))
-        return replace(self, chi=np.concatenate(chi), nu=np.concatenate(nu))
+        parts, counted = (self, *more), None
+        chi, nu = ([getattr(part, name) for part in parts] for name in ("chi", "nu"))
+        if any(part.counted is not None for part in parts):
+            shares = [np.ones_like(p.chi) if p.counted is None else p.counted for p in parts]
+            counted = np.concatenate(shares)
+        return replace(self, chi=np.concatenate(chi), nu=np.concatenate(nu), counted=counted)
 
     def observing(
         self, chi: FloatArray, nu: FloatArray, rows: slice = slice(None)
@@ -75,14 +99,16 @@ class ThetaPosterior:
         """Return the optimal posterior, given what the entries of some rows add to chi and nu."""
         chi, nu = self.chi0 + chi, self.nu0 + nu
         if len(chi) == len(self.chi):
-            return replace(self, chi=chi, nu=nu)
-        mine = replace(self, chi=self.chi.copy(), nu=self.nu.copy())
+            return replace(self, chi=chi, nu=nu, counted=None)
+        mine = replace(self, chi=self.chi.copy(), nu=self.nu.copy(), counted=None)
         mine.chi[rows], mine.nu[rows] = chi, nu
         return mine
 
     def scaled(self, chi: float, nu: float) -> "ThetaPosterior":
         """Return chi and nu, those of the prior as well, multiplied by factors."""
-        return ThetaPosterior(chi * self.chi, nu * self.nu, chi * self.chi0, nu * self.nu0)
+        return replace(
+            self, chi=chi * self.chi, nu=nu * self.nu, chi0=chi * self.chi0, nu0=nu * self.nu0
+        )
 
     def divergence(self, conjugate: Conjugate) -> FloatArray:
         """Return the Kullback-Leibler divergence of each row from the prior."""

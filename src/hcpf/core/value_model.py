@@ -85,6 +85,12 @@ class ValueModel:
         conjugate = self.element.conjugate
         return conjugate.sharing if self.vary_by == "both" and conjugate is not None else None
 
+    @property
+    def weighs_values(self) -> bool:
+        """Whether each half-step weighs the values by theta of the other axis."""
+        sharing = self.sharing
+        return sharing is not None and sharing.weighs
+
     def varies(self, axis: Axis) -> bool:
         """Return whether an axis is partially pooled."""
         return self.vary_by in (axis.word, "both")

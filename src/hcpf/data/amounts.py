@@ -78,7 +78,8 @@ class ParsedAmounts:
     """Integers that float64 cannot hold."""
     vanished: BoolArray
     """Numbers other than 0 that are 0 in float64."""
-    has_currency: bool
+    currency: str
+    """Such as £; empty if no text has one."""
     remark: str | None
     """How the column was read, with an example, unless its numbers are written plainly."""
 
@@ -129,7 +130,7 @@ def parse_amounts(name: str, texts: TextArray, decimal: str | None = None) -> Pa
         ~readable,
         _inexact(numbers, values),
         readable & nonzero & (values == 0.0),
-        bool(_is_money(units, well_formed).any()),
+        _currency(units, well_formed),
         _remark(name, texts, values, units, readable),
     )
 
@@ -266,6 +267,11 @@ def _clean(texts: TextArray) -> TextArray:
 
 def _field_names(parts: Any) -> list[str]:
     return [parts.type.field(position).name for position in range(parts.type.num_fields)]
+
+
+def _currency(units: TextArray, used: BoolArray) -> str:
+    money = units.filter(pa.array(_is_money(units, used)))
+    return money[0].as_py() if len(money) else ""
 
 
 def _is_money(units: TextArray, used: BoolArray) -> BoolArray:

@@ -21,6 +21,7 @@ from hcpf.data.canonical import (
 from hcpf.data.exact import MAX_EXACT
 from hcpf.data.exclude import Matcher, item_matcher
 from hcpf.data.files.base import TEXT_TYPES
+from hcpf.data.guess import has_amounts
 from hcpf.data.ids import integers_if_exact, narrowest_type, object_array, sort_ids
 from hcpf.data.read_options import ReadOptions
 from hcpf.data.rows import BadRows, FrameRows, RowLocator, RowSource
@@ -32,6 +33,8 @@ pc: Any = compute  # its functions are made at run time, unseen by type checkers
 _MAX_IDS = np.iinfo(np.int32).max
 _BLANK, _EXCLUDED = -1, -2
 """Codes of ids that have no position."""
+_FEW_RETURNS = 0.5
+"""Share of negative values below which they are returns if the column has amounts or counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +48,6 @@ class Triples:
     items: IdArray
     locator: RowLocator = field(default_factory=RowLocator)
     """Where each triple comes from; lost when triples are selected."""
-    has_currency: bool = False
-    """Whether values were written with a currency."""
 
     def to_matrix(self, duplicates: Duplicates) -> CsrArray:
         """Return the canonical matrix, duplicated pairs merged as asked."""
@@ -101,6 +102,8 @@ class TripleBuilder:
         self._n_blank = self._n_excluded = 0
         self.n_dropped = 0
         """Rows that the reader dropped."""
+        self.currency = ""
+        """The currency of the values; empty if they have none."""
         self.remarks: list[str] = []
         """What was decided, a sentence each."""
 
@@ -125,6 +128,8 @@ class TripleBuilder:
     def finish(self) -> Triples:
         """Return all rows; there must be at least one."""
         values, amounts = self._values.finish(self._options.decimal, self._bad_rows, self._locator)
+        self.currency = "" if amounts is None else amounts.currency
+        self._find_returns(values)
         self._bad_rows.raise_if_any()
         self._remark(amounts)
         users, rows = self._users.finish()
@@ -132,8 +137,26 @@ class TripleBuilder:
         if len(rows) == 0:
             dropped = f" {self.remarks[-1]}" if self.remarks else ""
             raise InputError(f"There are no rows: at least one observed pair is needed.{dropped}")
-        has_currency = amounts is not None and amounts.has_currency
-        return Triples(rows, columns, values, users, items, self._locator, has_currency)
+        return Triples(rows, columns, values, users, items, self._locator)
+
+    def _find_returns(self, values: NDArray[np.float64]) -> None:
+        """Add negative values to the bad rows if they are returns that nobody decided about."""
+        returns, name = self._options.returns, self._values.name
+        if not self._is_table or returns not in ("auto", "error"):
+            return
+        positions = np.flatnonzero(values < 0.0)
+        are_few = len(positions) < _FEW_RETURNS * len(values)
+        if returns == "auto" and not (are_few and (self.currency or has_amounts(name))):
+            return
+        self._bad_rows.add_kept(
+            f"Column {name!r} has negative values: {{rows}}",
+            "If these are returns, pass returns='net' to subtract them from the purchases of the "
+            "same pair, or returns='drop' to drop these rows; if values may be negative, "
+            "returns='keep'.",
+            self._locator,
+            positions,
+            [_Number(value) for value in values[positions[:3]].tolist()],
+        )
 
     def _usable(self, rows: NDArray[np.int32], columns: NDArray[np.int32]) -> BoolArray | None:
         """Return which rows have ids of a user and of an item to keep; None for all."""
@@ -170,6 +193,11 @@ class TripleBuilder:
                 f"Excluded {count(len(names), 'item')} with {count(self._n_excluded, 'row')}"
                 f"{listed}."
             )
+
+
+class _Number(float):
+    def __repr__(self) -> str:
+        return f"{float(self):.12g}"
 
 
 def count(number: int, word: str) -> str:

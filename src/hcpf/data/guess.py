@@ -121,6 +121,23 @@ def event_column(columns: Sequence[FileColumn], value: str | None) -> str | None
     return None
 
 
+def time_column(columns: Sequence[FileColumn]) -> str:
+    """Return the column of dates or times, by type or by name.
+
+    >>> time_column([FileColumn("customer", "text"), FileColumn("InvoiceDate", "text")])
+    'InvoiceDate'
+    """
+    if not (names := time_columns(columns)):
+        raise InputError(f"Cannot tell which column has the dates. {_list(columns)}")
+    return names[0]
+
+
+def time_columns(columns: Sequence[FileColumn]) -> list[str]:
+    """Return the columns of dates or times, those with such a type first."""
+    times = sorted(filter(_is_time, columns), key=lambda column: column.kind != "time")
+    return [column.name for column in times]
+
+
 def _is_event(column: FileColumn) -> bool:
     return any(_EVENTS.intersection(_forms(word)) for word in _words(column.name))
 

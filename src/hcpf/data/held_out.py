@@ -9,8 +9,10 @@ from scipy import sparse
 
 from hcpf._types import Csr, FloatArray
 from hcpf.data.sampling import locate, pair_keys, row_of, select
+from hcpf.data.shards.matrix import StoredMatrix
 from hcpf.errors import InputError
 
+_MAX_PERMUTED = 1 << 28  # numbers, of which some are drawn by a permutation of all
 _MAX_LISTED_PAIRS = 1 << 22  # of a matrix whose missing pairs are listed one by one
 
 Positions = NDArray[np.int64]
@@ -82,9 +84,24 @@ def hold_out(matrix: Csr, share: float, rng: np.random.Generator) -> tuple[Csr, 
             f"validation={share:g} of {matrix.nnz} entries leaves none for training or for "
             "validation. Use another share or more data."
         )
+    drawn = _draw_distinct(matrix.nnz, size, rng)
+    if isinstance(matrix, StoredMatrix):
+        drawn.sort()
+        return matrix.without(drawn), matrix.take(drawn)
     chosen = np.zeros(matrix.nnz, dtype=np.bool_)
-    chosen[rng.choice(matrix.nnz, size, replace=False)] = True
+    chosen[drawn] = True
     return select(matrix, ~chosen), select(matrix, chosen)
+
+
+def _draw_distinct(n: int, size: int, rng: np.random.Generator) -> Positions:
+    """Draw distinct numbers below ``n``."""
+    if n <= _MAX_PERMUTED or 50 * size < n:
+        return rng.choice(n, size, replace=False)
+    drawn = np.zeros(0, dtype=np.int64)  # choice() would permute all numbers, 8 bytes each
+    while len(drawn) < size:
+        more = rng.integers(0, n, int(1.1 * (size - len(drawn))) + 16)
+        drawn = np.unique(np.concatenate([drawn, more]))
+    return rng.permutation(drawn)[:size]
 
 
 def sample_missing(

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,10 +14,12 @@ from hcpf.data.ids import Ids, as_ids, check_ids, check_length
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:  # these load pyarrow
+    from hcpf.data.annotated import Counts
     from hcpf.data.choose import Column
     from hcpf.data.files.opening import Paths
     from hcpf.data.read_options import DuplicatesChoice, ExcludeItems, Returns
     from hcpf.data.readers import Entries
+    from hcpf.data.shards.folder import Shards
 
 logger = logging.getLogger("hcpf")
 
@@ -178,8 +181,8 @@ class Interactions:
         cls,
         path: "Paths",
         *,
-        user: "Column",
-        item: "Column",
+        user: "Column | None" = None,
+        item: "Column | None" = None,
         value: "Column | None" = None,
         duplicates: "DuplicatesChoice" = "auto",
         returns: "Returns" = "auto",
@@ -191,9 +194,11 @@ class Interactions:
         header: bool | None = True,
         sheet: str | None = None,
         sql: str | None = None,
+        layer: str | None = None,
+        use_raw: bool = False,
         progress: bool | None = None,
     ) -> Self:
-        """Read files with one row per observed pair, or per order.
+        """Read files with one row per observed pair, or per order; or an .h5ad file.
 
         Files are read batch by batch, and of Parquet only the columns asked for. What was decided
         about the content is logged to the logger ``hcpf``, a sentence each.
@@ -203,7 +208,8 @@ class Interactions:
         path : path, glob such as "sales-*.parquet", or a list of them
             The extension gives the format: text (.csv, .tsv, .txt), JSON lines (.jsonl, .ndjson),
             both perhaps compressed (.gz, .zst, ...); .parquet; .arrow; spreadsheets (.xlsx, .ods);
-            databases (.sqlite, .db, .duckdb).
+            databases (.sqlite, .db, .duckdb). Of a single AnnData file (.h5ad), one matrix is read,
+            and of all other parameters only the last three apply.
         user, item, value : str or int
             Columns by name, or by position from 0. Without a value every row counts 1. Ids in
             text files become integers only if nothing is lost: "007" stays text. Values may be
@@ -214,7 +220,8 @@ class Interactions:
             error.
         returns : {"auto", "net", "drop", "keep", "error"}
             What to do with negative values. "net" subtracts them: all rows of a pair are summed,
-            and pairs at or below 0 are left out. "drop" drops negative rows; "keep" keeps them.
+            and pairs at or below 0 are left out. "drop" drops negative rows, and then pairs of 0;
+            "keep" keeps them.
             "auto" is an error if less than half of the values of a column of amounts or counts are
             negative, and keeps them otherwise.
         drop_blank_ids : bool
@@ -236,17 +243,26 @@ class Interactions:
             Name of the sheet of a spreadsheet; by default the first one that is not empty.
         sql : str, optional
             Query for a database; by default its only table is read.
+        layer, use_raw
+            Of an .h5ad file; see ``from_anndata``.
         progress : bool, optional
             Whether to show a progress bar; by default only in a terminal.
         """
+        from hcpf.data.annotated import find_h5ad, read_h5ad
         from hcpf.data.read_options import ReadOptions
         from hcpf.data.readers import open_files, read_entries
 
         options = ReadOptions(
             duplicates=duplicates, returns=returns, drop_blank_ids=drop_blank_ids,
             exclude_items=exclude_items, decimal=decimal, encoding=encoding, delimiter=delimiter,
-            header=header, sheet=sheet, sql=sql,
+            header=header, sheet=sheet, sql=sql, layer=layer,
+            use_raw=use_raw,
         )  # fmt: skip
+        h5ad = find_h5ad(path, user=user, item=item, value=value)
+        if h5ad is not None:
+            return cls._from_counts(read_h5ad(h5ad, options, progress))
+        if user is None or item is None:
+            raise InputError(f"Reading {path} requires user= and item=, the columns of both.")
         entries = read_entries(
             open_files(path, options), user=user, item=item, value=value, options=options,
             progress=progress,
@@ -254,8 +270,11 @@ class Interactions:
         return cls._from_entries(entries)
 
     @classmethod
-    def from_anndata(cls, adata: Any, *, layer: str | None = None) -> Self:
+    def from_anndata(cls, adata: Any, *, layer: str | None = None, use_raw: bool = False) -> Self:
         """Read cells x genes (observations x variables); zeros are missing.
+
+        A matrix that is still in its file (``backed="r"``) is read in pieces. A warning of the
+        logger "hcpf" names values that do not look like raw counts: negative ones and fractions.
 
         Parameters
         ----------
@@ -263,29 +282,18 @@ class Interactions:
             Names of observations and variables become the ids.
         layer : str, optional
             The layer to read instead of ``X``.
+        use_raw : bool, default False
+            Whether to read ``adata.raw``, whose variables may be others, instead of ``X``.
         """
-        if not all(hasattr(adata, name) for name in ("X", "layers", "obs_names", "var_names")):
-            raise InputError(f"adata must be an AnnData, got {type(adata).__name__}.")
-        if layer is not None and not (isinstance(layer, str) and layer in adata.layers):
-            raise InputError(
-                f"layer={layer!r}: there is no such layer. Layers: {list(adata.layers)}."
-            )
-        matrix: Any = adata.X if layer is None else adata.layers[layer]
-        if matrix is None:
-            raise InputError("adata has no X. Pass layer=.")
-        if hasattr(matrix, "to_memory"):  # a sparse matrix that is still in its file
-            matrix = matrix.to_memory()
-        # A copy, since functions on an AnnData often change its matrices in place.
-        data = cls.from_matrix(
-            matrix.copy() if sparse.issparse(matrix) else matrix,
-            users=np.asarray(adata.obs_names, dtype=object),
-            items=np.asarray(adata.var_names, dtype=object),
-        )
-        if np.all(data.values):
-            return data
-        kept = data.matrix.copy()
-        kept.eliminate_zeros()
-        return cls(kept, data.users, data.items)
+        from hcpf.data.annotated import from_anndata
+
+        return cls._from_counts(from_anndata(adata, layer, use_raw))
+
+    @classmethod
+    def _from_counts(cls, counts: "Counts") -> Self:
+        for remark in counts.remarks:
+            logger.warning(remark)
+        return cls(counts.matrix, counts.users, counts.items)
 
     @classmethod
     def _from_entries(cls, entries: "Entries") -> Self:
@@ -328,6 +336,42 @@ class Interactions:
     def values(self) -> ValueArray:
         """The observed values, user by user, each user's in the order of the items."""
         return self.matrix.data
+
+    def without(self, entries: NDArray[np.int64]) -> "Interactions":
+        """Return the same interactions without the entries at some positions."""
+        from hcpf.data.sampling import drop_entries
+
+        matrix = drop_entries(self.matrix, entries)
+        if sparse.issparse(matrix):
+            return Interactions(matrix, self.users, self.items)
+        data = object.__new__(Interactions)  # its entries stay on disk
+        vars(data).update(matrix=matrix, users=self.users, items=self.items)
+        return data
+
+    def to_shards(self, folder: str | Path, *, n_shards: int = 1, append: bool = False) -> "Shards":
+        """Write these interactions to a folder, from which they are read without being loaded.
+
+        Users keep their order. Each shard holds a range of them with all their entries, about as
+        many in each shard. The folder counts only when all of it is written.
+
+        Parameters
+        ----------
+        folder : path
+            A new folder, or one with shards if ``append``.
+        n_shards : int
+            The number of shards: 1 for one process, and at least as many as workers for several.
+        append : bool
+            Whether to add the users to shards that are there already, as further shards. They must
+            be new users; items may be new or known.
+
+        Returns
+        -------
+        Shards
+            All that the folder holds.
+        """
+        from hcpf.data.shards.folder import write_shards
+
+        return write_shards(self, folder, n_shards=n_shards, append=append)
 
     def __repr__(self) -> str:
         return (

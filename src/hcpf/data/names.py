@@ -94,7 +94,7 @@ def _read_table(
     """Yield the ids of a file with the most frequent name of each."""
     file = open_file(path)
     name = _name_column(file)
-    key = "id" if "id" in file.names and name != "id" else _id_column(file, name, items)
+    key = id_column(file, name, items, "names")
     if (key, name) != ("id", "name"):
         say(f"{path.name}: names of items from {name}, by {key}.")
     names: dict[str, Counter[str]] = {}
@@ -132,16 +132,21 @@ def _spaced(name: str) -> str:
     return re.sub("(?<=[a-z])(?=[A-Z])", " ", name)
 
 
-def _id_column(file: TableFile, name: str, items: set[str]) -> str:
-    """Return the column that has most of the items in its first rows."""
+def id_column(file: TableFile, name: str, items: set[str], purpose: str) -> str:
+    """Return the column ``id``, else that which has most of the known ids in its first rows.
+
+    ``name`` is the column that they are ids of, and ``items`` has the texts of the known ids.
+    """
+    if "id" in file.names and name != "id":
+        return "id"
     others = [other for other in file.names if other != name]
     n_items = {other: _n_known(file, other, name, items) for other in others}
     best = max(others, key=lambda other: n_items[other], default=None)
     if best is None or not n_items[best]:
         example = next(iter(items), "")
         raise InputError(
-            f"{file.path}: names: no column has the ids of the model's items, for example "
-            f"{example!r}. Columns: {', '.join(file.names)}."
+            f"{file.path}: {purpose}: no column has the ids of the data, for example {example!r}. "
+            f"Columns: {', '.join(file.names)}."
         )
     return best
 

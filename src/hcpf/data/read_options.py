@@ -29,18 +29,21 @@ class ReadOptions:
     header: bool | None = None
     sheet: str | None = None
     sql: str | None = None
+    layer: str | None = None
+    use_raw: bool = False
 
     def __post_init__(self) -> None:
         _check_choice("duplicates", self.duplicates, (*get_args(Duplicates), "auto"))
         _check_choice("returns", self.returns, get_args(Returns))
         flag("drop_blank_ids", self.drop_blank_ids)
+        flag("use_raw", self.use_raw)
         if self.header is not None:
             flag("header", self.header)
         if self.decimal not in (None, ".", ","):
             raise InputError(f"decimal must be '.' or ',', got {self.decimal!r}.")
         check_delimiter(self.delimiter)
         _check_encoding(self.encoding)
-        for name in ("sheet", "sql"):
+        for name in ("sheet", "sql", "layer"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InputError(f"{name} must be text, got {type(value).__name__}.")

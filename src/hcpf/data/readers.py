@@ -5,7 +5,9 @@ by the command line and logged by `Interactions.read`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from hcpf._checks import flag
 from hcpf._progress import progress_bar
@@ -15,12 +17,14 @@ from hcpf.data.columns import TripleBuilder, Triples, count
 from hcpf.data.files import FileColumn, Restart, TableFile, file_errors, find_files, open_file
 from hcpf.data.files.base import Columns
 from hcpf.data.files.opening import Paths
-from hcpf.data.guess import event_column, has_amounts
+from hcpf.data.guess import event_column, time_columns
 from hcpf.data.read_options import ReadOptions
 from hcpf.data.returns import settle_returns
+from hcpf.data.times import Times, parse_times
 from hcpf.errors import InputError
 
 _MEGABYTE = 1 << 20
+_MAX_PERIOD_BYTES = 200 * _MEGABYTE
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,8 @@ class Entries:
     """Rows that repeat a pair although that is an error, and were summed nevertheless."""
     duplicates: Duplicates
     """How the rows of a repeated pair are merged."""
+    currency: str = ""
+    """The currency of the values; empty if they have none."""
 
 
 def open_files(paths: Paths, options: ReadOptions) -> list[TableFile]:
@@ -67,19 +73,106 @@ def read_entries(
     progress : bool, optional
         Whether to show a progress bar; by default only in a terminal.
     """
-    if progress is not None:
-        progress = flag("progress", progress)
+    chosen = choose_all(files, user, item, value)
+    builder = _read_all(files, chosen, options, progress)
+    with file_errors(_label(files)):
+        triples = builder.finish()
+        remarks = [remark for file in files for remark in file.remarks] + builder.remarks
+        columns = [column for file in files for column in file.columns]
+        entries = merge_triples(triples, chosen[0].value, columns, options, remarks, merge_all)
+    return replace(entries, currency=builder.currency)
+
+
+def period_of(files: Sequence[TableFile], user: str) -> str:
+    """Return the first and the last day of the rows; empty if the files have no dates.
+
+    The column of dates is read for it, unless the files are large.
+    """
+    columns = [column for file in files for column in file.columns]
+    size = sum(file.path.stat().st_size for file in files)
+    if size > _MAX_PERIOD_BYTES or not (names := time_columns(columns)):
+        return ""
+    try:
+        times = np.concatenate(
+            [parse_times(names[0], [p[1] for p in file.pairs(user, names[0])]) for file in files]
+        )
+    except InputError:  # numbers of months, say
+        return ""
+    days = times[~np.isnat(times)].astype("datetime64[D]")
+    if not len(days):
+        return ""
+    first, last = (day.astype(object).strftime("%-d %B %Y") for day in (days.min(), days.max()))
+    return first if first == last else f"{first} to {last}"
+
+
+def read_before_and_after(
+    files: Sequence[TableFile],
+    *,
+    user: Column,
+    item: Column,
+    value: Column | None,
+    time: str,
+    moment: np.datetime64,
+    options: ReadOptions,
+    progress: bool | None = None,
+) -> tuple[Entries, Entries]:
+    """Read the rows before a moment and those from then on, as two sets of entries.
+
+    Parameters
+    ----------
+    files, user, item, value, options, progress
+        As in `read_entries`.
+    time : str
+        The column of dates or times.
+    moment : datetime64
+        The first moment of the later rows.
+    """
+    chosen = choose_all(files, user, item, value)
+    builder = _read_all(files, chosen, options, progress)
+    with file_errors(_label(files)):
+        triples = builder.finish()
+        is_later = _times(files, triples, str(chosen[0].user), time) >= moment
+        if is_later.all() or not is_later.any():
+            side = "before" if is_later.all() else "on or after"
+            raise InputError(f"There are no rows {side} {moment} in column {time!r}.")
+        remarks = [remark for file in files for remark in file.remarks] + builder.remarks
+        columns = [column for file in files for column in file.columns]
+        before, after = (
+            merge_triples(triples.select(part), chosen[0].value, columns, options, said)
+            for part, said in ((~is_later, remarks), (is_later, ()))
+        )
+    return before, after
+
+
+def _times(files: Sequence[TableFile], triples: Triples, user: str, time: str) -> Times:
+    """Return the times of triples; every row must have one."""
+    of_file: dict[str, Times] = {}
+    for file in files:
+        if time not in file.names:
+            raise InputError(f"There is no column {time!r}. Columns: {', '.join(file.names)}.")
+        column = [pair[1] for pair in file.pairs(user, time)]
+        of_file[file.label] = parse_times(time, column)
+    parts = [of_file[source.label][rows] for source, rows in triples.locator.rows_by_source()]
+    times = np.concatenate(parts)
+    if n_missing := int(np.isnat(times).sum()):
+        raise InputError(f"Column {time!r} has no date in {count(n_missing, 'row')}.")
+    return times
+
+
+def choose_all(
+    files: Sequence[TableFile], user: Column, item: Column, value: Column | None
+) -> list[Columns]:
+    """Return the columns to read of each file."""
     chosen: list[Columns] = []
     for file in files:
         with file_errors(file.path):
             chosen.append(Columns(*choose_columns(file.names, user, item, value)))
-    builder = _read_all(files, chosen, options, progress)
-    where = files[0].label if len(files) == 1 else f"{files[0].label}, …, {files[-1].label}"
-    columns = [column for file in files for column in file.columns]
-    with file_errors(where):
-        triples = builder.finish()
-        remarks = [remark for file in files for remark in file.remarks] + builder.remarks
-        return merge_triples(triples, chosen[0].value, columns, options, remarks, merge_all)
+    return chosen
+
+
+def _label(files: Sequence[TableFile]) -> str:
+    """Return what messages call the files."""
+    return files[0].label if len(files) == 1 else f"{files[0].label}, …, {files[-1].label}"
 
 
 def merge_triples(
@@ -107,14 +200,11 @@ def merge_triples(
     merge_all : bool
         Whether repeated pairs are summed where they would be an error.
     """
-    settled, about_returns = settle_returns(
-        triples, str(value), options.returns,
-        has_amounts=triples.has_currency or (value is not None and has_amounts(value)),
-    )  # fmt: skip
+    settled, about_returns = settle_returns(triples, str(value), options.returns)
     if not len(settled.values):
         raise InputError(f"There are no rows: {' '.join([*remarks, *about_returns])}")
     event = event_column(columns, value)
-    duplicates = _resolve_duplicates(options, event)
+    duplicates = resolve_duplicates(options, event)
     is_refused = duplicates == "error"
     matrix = settled.to_matrix("sum" if is_refused and merge_all else duplicates)
     n_repeated = len(settled.values) - int(matrix.nnz)
@@ -131,7 +221,8 @@ def merge_triples(
     )  # fmt: skip
 
 
-def _resolve_duplicates(options: ReadOptions, event: str | None) -> Duplicates:
+def resolve_duplicates(options: ReadOptions, event: str | None) -> Duplicates:
+    """Return how repeated pairs are merged; ``event`` is a column that makes rows events."""
     if options.duplicates != "auto":
         return options.duplicates
     return "sum" if event is not None or options.returns == "net" else "error"
@@ -157,6 +248,8 @@ def _read_once(
     options: ReadOptions,
     progress: bool | None,
 ) -> TripleBuilder:
+    if progress is not None:
+        progress = flag("progress", progress)
     text_ids = all(file.has_text_ids for file in files)
     first = chosen[0]
     builder = TripleBuilder(

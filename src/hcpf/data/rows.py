@@ -1,9 +1,10 @@
 """Rows that cannot be used: where they are, and one message for all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import IntArray
@@ -64,6 +65,12 @@ class RowLocator:
     def add(self, source: RowSource, first: int, kept: IntArray | None, n_rows: int) -> None:
         """Add the next rows."""
         self._segments.append(_Segment(source, first, kept, n_rows))
+
+    def rows_by_source(self) -> Iterator[tuple[RowSource, NDArray[np.int64]]]:
+        """Yield the numbers of the kept rows in their source, counted from 0, in order."""
+        for part in self._segments:
+            kept = np.arange(part.n_rows) if part.kept is None else part.kept
+            yield part.source, part.first + kept.astype(np.int64)
 
     def find(self, position: int) -> tuple[RowSource, int]:
         """Return the source of a kept row, and its number there, counted from 0."""

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import Csr
+from hcpf.data.shards.matrix import StoredMatrix
 
 
 def locate(
@@ -46,8 +47,15 @@ def without(matrix: Csr, pairs: Csr) -> Csr:
     """Return a matrix without the entries of the pairs that another one stores."""
     marked = pairs.tocoo()
     positions = locate(matrix, marked.row, marked.col)
+    return drop_entries(matrix, positions[positions >= 0])
+
+
+def drop_entries(matrix: Csr, entries: NDArray[np.int64]) -> Csr:
+    """Return a matrix without the entries at some positions; the same one if there are none."""
+    if isinstance(matrix, StoredMatrix):
+        return matrix.without(np.unique(entries))
     kept = np.ones(matrix.nnz, dtype=np.bool_)
-    kept[positions[positions >= 0]] = False
+    kept[entries] = False
     return matrix if kept.all() else select(matrix, kept)
 
 
@@ -79,4 +87,4 @@ def row_of(matrix: Csr, entry: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def pair_keys(matrix: Csr) -> NDArray[np.int64]:
     """Return one number per stored pair, row * n_columns + column."""
-    return row_of_entries(matrix) * matrix.shape[1] + matrix.indices
+    return row_of_entries(matrix) * matrix.shape[1] + matrix.indices[:]

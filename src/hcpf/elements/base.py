@@ -70,6 +70,12 @@ class Element(ABC):
     """The parameter that sets the mean at a given kappa; None if the mean is not estimated."""
     dispersion_parameter: ClassVar[str | None] = None
     """The continuous parameter that sets kappa; None if kappa is fixed."""
+    count_parameter: ClassVar[str | None] = None
+    """The integer parameter that sets kappa; None if there is none."""
+    kappa_note: ClassVar[str] = (
+        "its kappa is fixed, and elements of at least 1 limit E[n] to 0.9 of the mean value"
+    )
+    """Why kappa cannot be divided for training on observed entries only; empty if it can."""
     counts_known: ClassVar[bool] = False
     """Whether a value determines n, as in Poisson factorization."""
     conjugate: ClassVar[Conjugate | None] = None

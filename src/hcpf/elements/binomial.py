@@ -51,6 +51,8 @@ class Binomial(Element):
     acronym = "BI"
     support = COUNTS
     mean_parameter = "probability"
+    count_parameter = "trials"
+    kappa_note = "its kappa, the trials, is an integer, so the probability is divided instead"
     conjugate = BinomialConjugate()
 
     @property

@@ -22,6 +22,7 @@ class Degenerate(Element):
     acronym = "HPF"
     support = POSITIVE_COUNTS
     counts_known = True
+    kappa_note = "a value y has y elements, so E[n] is the mean value"
 
     @property
     def theta(self) -> Parameter:

@@ -59,6 +59,7 @@ class Gamma(Element):
     acronym = "GA"
     support = POSITIVE_REALS
     mean_parameter = "rate"
+    kappa_note = ""
     dispersion_parameter = "shape"
     conjugate = GammaConjugate()
 

@@ -113,6 +113,7 @@ class InverseGaussian(Element):
     acronym = "IG"
     support = POSITIVE_REALS
     mean_parameter = "mean"
+    kappa_note = ""
     dispersion_parameter = "shape"
     conjugate = InverseGaussianConjugate()
 

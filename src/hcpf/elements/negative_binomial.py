@@ -54,6 +54,7 @@ class NegativeBinomial(Element):
     acronym = "NB"
     support = COUNTS
     mean_parameter = "probability"
+    kappa_note = ""
     dispersion_parameter = "successes"
     conjugate = NegativeBinomialConjugate()
 

@@ -56,6 +56,7 @@ class Normal(Element):
     acronym = "N"
     support = REALS
     mean_parameter = "mean"
+    kappa_note = ""
     dispersion_parameter = "variance"
     conjugate = NormalConjugate()
 

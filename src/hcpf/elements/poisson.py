@@ -55,6 +55,7 @@ class Poisson(Element):
     acronym = "PO"
     support = COUNTS
     mean_parameter = "rate"
+    kappa_note = ""
     conjugate = PoissonConjugate()
 
     @property

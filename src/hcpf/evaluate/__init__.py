@@ -1,7 +1,23 @@
 """Evaluation of models: held-out pairs, likelihoods, ranking, calibration and baselines."""
 
 from hcpf.data.held_out import HeldOutPairs
-from hcpf.evaluate.baselines import HPF, BinaryHPF, GlobalElement, PerItemElement, Popularity
+from hcpf.evaluate.agreement import (
+    ComponentAlignment,
+    Consensus,
+    ConsensusCandidate,
+    Stability,
+    align,
+    consensus,
+)
+from hcpf.evaluate.association import ComponentAssociation, component_association
+from hcpf.evaluate.baselines import (
+    HPF,
+    BinaryHPF,
+    ConstantRate,
+    GlobalElement,
+    PerItemElement,
+    Popularity,
+)
 from hcpf.evaluate.comparison import (
     Comparison,
     ModelScores,
@@ -14,15 +30,22 @@ from hcpf.evaluate.evaluation import Evaluation, evaluate_model
 from hcpf.evaluate.ranks import RankingScores, ranking
 from hcpf.evaluate.reliability import Calibration, calibration
 from hcpf.evaluate.scoring import Model, Ranker, Score, Scores, auc, scores
-from hcpf.evaluate.splits import Split, excluded_split, leave_out, split
+from hcpf.evaluate.splits import Split, excluded_split, leave_out, split, split_by_time
+from hcpf.evaluate.topics import Coherence, coherence, perplexity, thin
 
 __all__ = [
     "HPF",
     "BinaryHPF",
     "Calibration",
     "Candidate",
+    "Coherence",
     "Comparison",
+    "ComponentAlignment",
+    "ComponentAssociation",
     "ComponentPath",
+    "Consensus",
+    "ConsensusCandidate",
+    "ConstantRate",
     "Evaluation",
     "GlobalElement",
     "HeldOutPairs",
@@ -35,16 +58,24 @@ __all__ = [
     "Score",
     "Scores",
     "Split",
+    "Stability",
+    "align",
     "auc",
     "calibration",
     "choose_components",
+    "coherence",
     "compare",
+    "component_association",
+    "consensus",
     "evaluate_model",
     "excluded_split",
     "fit_and_score",
     "leave_out",
     "log_likelihood_gain",
+    "perplexity",
     "ranking",
     "scores",
     "split",
+    "split_by_time",
+    "thin",
 ]

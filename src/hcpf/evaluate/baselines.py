@@ -8,6 +8,7 @@ from scipy import optimize, sparse
 
 from hcpf._checks import number, one_of, whole
 from hcpf._types import Csr, FloatArray
+from hcpf.core.priors import expected_count
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.distributions import CompoundPoisson, Hurdle
@@ -151,6 +152,27 @@ class Popularity(_Baseline):
         )
 
 
+class ConstantRate(_Baseline):
+    r"""The same rate for all pairs, :math:`-\log(1 - \text{density})`, and a shared element.
+
+    Parameters
+    ----------
+    element
+        The distribution of an observed value, as ``HCPF`` takes it.
+    """
+
+    def fit(self, X: Any, y: None = None, *, exclude: Any = None) -> Self:
+        """Fit to entries; pairs that ``exclude`` stores take no part."""
+        matrix, excluded = self._prepare(X, exclude)
+        n_pairs = float(matrix.shape[0]) * matrix.shape[1] - excluded.nnz
+        self.rate_ = expected_count(matrix.nnz / n_pairs)
+        return self
+
+    def rate(self, users: Any, items: Any) -> FloatArray:
+        """Return the Poisson rates of the pairs."""
+        return np.full(self._pairs(users, items)[0].shape, self.rate_)
+
+
 class BinaryHPF(_Baseline):
     r"""Poisson factorization of which pairs are observed, and one element for all values.
 
@@ -176,11 +198,23 @@ class BinaryHPF(_Baseline):
         self.n_components = n_components
         self.settings = settings
 
-    def fit(self, X: Any, y: None = None, *, validation: Any = None, exclude: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        validation: Any = None,
+        exclude: Any = None,
+        user_exposure: Any = None,
+        item_exposure: Any = None,
+    ) -> Self:
         """Fit to entries, as ``HCPF.fit`` does."""
         data = as_interactions(X)
         model = HCPF(self.n_components, element=self._factored, **self.settings)
-        self._model = model.fit(data, validation=validation, exclude=exclude)
+        self._model = model.fit(
+            data, validation=validation, exclude=exclude,
+            user_exposure=user_exposure, item_exposure=item_exposure,
+        )  # fmt: skip
         self.element_ = choose_value_model(self.element, data.matrix.data).element
         return self
 

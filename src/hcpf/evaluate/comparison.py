@@ -120,7 +120,12 @@ class Comparison:
 
 
 def compare(
-    models: Mapping[str, Any], data: Split, k: int = 20, *, on: HeldOutPairs | None = None
+    models: Mapping[str, Any],
+    data: Split,
+    k: int = 20,
+    *,
+    on: HeldOutPairs | None = None,
+    fit_options: Mapping[str, Any] | None = None,
 ) -> Comparison:
     """Score models on the same held-out pairs.
 
@@ -136,6 +141,8 @@ def compare(
         observed pairs only, have no ranking.
     on
         Other pairs than the test pairs, such as ``data.validation``.
+    fit_options
+        Further arguments of ``fit``, such as ``user_exposure``, for the models that take them.
 
     Examples
     --------
@@ -148,9 +155,10 @@ def compare(
     """
     if not models:
         raise InputError("compare requires at least one model.")
-    return Comparison(
-        [fit_and_score(name, model, data, k, on=on) for name, model in models.items()]
-    )
+    return Comparison([
+        fit_and_score(name, model, data, k, on=on, fit_options=fit_options)
+        for name, model in models.items()
+    ])  # fmt: skip
 
 
 def fit_and_score(
@@ -167,6 +175,7 @@ def fit_and_score(
     keep_errors: bool = False,
     n_threads: int | None = None,
     progress: bool | None = None,
+    fit_options: Mapping[str, Any] | None = None,
 ) -> ModelScores:
     """Fit a model, unless it is fitted already, and score it on held-out pairs.
 
@@ -192,11 +201,13 @@ def fit_and_score(
         Whether an error of hcpf becomes ``ModelScores.error`` instead of being raised.
     n_threads, progress
         As in ``HCPF.fit``; models whose ``fit`` does not take them are fitted without.
+    fit_options
+        Further arguments of ``fit``, such as ``user_exposure``; likewise.
     """
     try:
         seconds = None
         if not is_fitted(model):
-            options = {"n_threads": n_threads, "progress": progress}
+            options = {"n_threads": n_threads, "progress": progress, **(fit_options or {})}
             seconds = fit_to(model, data, early_stopping, options)
         pairs = pair_scores(model, data, on, as_mass=as_mass)
         ranks = hasattr(model, "recommend") and explains_missing(model)

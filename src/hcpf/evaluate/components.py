@@ -1,17 +1,35 @@
 """Choice of the number of components by the held-out log-likelihood."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from hcpf._checks import whole
+from hcpf.data.held_out import HeldOutPairs
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
 from hcpf.evaluate.comparison import ModelScores, fit_and_score
 from hcpf.evaluate.scoring import Score
 from hcpf.evaluate.splits import RandomState, Split, split
 from hcpf.model.tables import Table
+
+
+class Likely(Protocol):
+    """A number of components with its held-out log-likelihood."""
+
+    @property
+    def n_components(self) -> int:
+        """K."""
+        ...
+
+    @property
+    def log_likelihood(self) -> Score:
+        """Of held-out pairs."""
+        ...
+
+
+C = TypeVar("C", bound=Likely)
 
 
 @dataclass(frozen=True)
@@ -50,13 +68,11 @@ class ComponentPath:
 
         Fewer components are faster and easier to interpret.
         """
-        top = self._top.log_likelihood
-        least = top.value - (top.error if isfinite(top.error) else 0.0)
-        return min(c.n_components for c in self.candidates if c.log_likelihood.value >= least)
+        return within_one_error(self.candidates)
 
     @property
     def _top(self) -> Candidate:
-        return max(self.candidates, key=lambda c: (c.log_likelihood.value, -c.n_components))
+        return _most_likely(self.candidates)
 
     def to_table(self) -> Table:
         """Return a table of the candidates."""
@@ -81,6 +97,7 @@ def choose_components(
     *,
     validation: float = 0.1,
     random_state: RandomState = 0,
+    fit_options: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> ComponentPath:
     """Fit the model with several numbers of components and score each on held-out pairs.
@@ -96,6 +113,8 @@ def choose_components(
         The share held out, unless ``data`` is a Split.
     random_state
         Seed of the split and of every fit.
+    fit_options
+        Further arguments of ``HCPF.fit``, such as ``user_exposure``.
     **settings
         Further parameters of ``HCPF``.
 
@@ -107,25 +126,48 @@ def choose_components(
     sizes = sorted({whole("candidates", size) for size in candidates})
     if not sizes:
         raise InputError("choose_components: candidates is empty. Pass at least one number.")
-    if isinstance(data, Split):
-        parts, pairs = data, data.validation
-        if not len(pairs):
-            raise InputError(
-                "choose_components: this split has no validation pairs. Split with validation=0.1."
-            )
-    else:
-        parts = split(data, test=validation, validation=0.0, random_state=random_state)
-        pairs = parts.test
+    parts, pairs = split_for_choice("choose_components", data, validation, random_state)
 
     def candidate(k: int) -> Candidate:
         model = HCPF(k, random_state=random_state, **settings)
-        return _candidate(k, fit_and_score(str(k), model, parts, None, on=pairs))
+        row = fit_and_score(str(k), model, parts, None, on=pairs, fit_options=fit_options)
+        return _candidate(k, row)
 
     return ComponentPath([candidate(k) for k in sizes])
 
 
 def _candidate(n_components: int, row: ModelScores) -> Candidate:
+    assert row.seconds is not None
+    return Candidate(n_components, likelihood_of(row), row.seconds)
+
+
+def likelihood_of(row: ModelScores) -> Score:
+    """Return the held-out log-likelihood; that of values for a model of observed pairs only."""
     likelihood = row.score("log_likelihood") or row.score("conditional_nonmissing")
     assert likelihood is not None
-    assert row.seconds is not None
-    return Candidate(n_components, likelihood, row.seconds)
+    return likelihood
+
+
+def split_for_choice(
+    caller: str, data: Any, validation: float, random_state: RandomState
+) -> tuple[Split, HeldOutPairs]:
+    """Return a split, and its pairs that decide: the validation pairs of a Split that was given."""
+    if not isinstance(data, Split):
+        parts = split(data, test=validation, validation=0.0, random_state=random_state)
+        return parts, parts.test
+    if not len(data.validation):
+        raise InputError(
+            f"{caller}: this split has no validation pairs. Split with validation=0.1."
+        )
+    return data, data.validation
+
+
+def within_one_error(candidates: Sequence[Likely]) -> int:
+    """Return the smallest K within one standard error of the highest log-likelihood."""
+    top = _most_likely(candidates).log_likelihood
+    least = top.value - (top.error if isfinite(top.error) else 0.0)
+    return min(c.n_components for c in candidates if c.log_likelihood.value >= least)
+
+
+def _most_likely(candidates: Sequence[C]) -> C:
+    return max(candidates, key=lambda c: (c.log_likelihood.value, -c.n_components))

@@ -98,6 +98,7 @@ def evaluate_model(
     random_state: int = 0,
     n_threads: int | None = None,
     progress: bool | None = None,
+    fit_options: Mapping[str, Any] | None = None,
 ) -> Evaluation:
     """Score a model, and simpler ones, on the test pairs of a split.
 
@@ -120,6 +121,8 @@ def evaluate_model(
         Seed of the baselines' fits and of the draws.
     n_threads, progress
         As in ``HCPF.fit``; the baselines are fitted without a progress bar.
+    fit_options : mapping, optional
+        Further arguments of ``fit``, such as ``user_exposure``, for the models that take them.
 
     Examples
     --------
@@ -134,7 +137,7 @@ def evaluate_model(
     def row(name: str, about: str, one: Any, progress: bool | None) -> ModelScores:
         return fit_and_score(
             name, one, data, k, about=about, early_stopping=early_stopping, calibrate=True,
-            n_threads=n_threads, progress=progress,
+            n_threads=n_threads, progress=progress, fit_options=fit_options,
         )  # fmt: skip
 
     rows = [row("This model", "the model of this report", model, progress)]

@@ -211,7 +211,10 @@ def check_activity(model: FittedModel, axis: Axis, rng: np.random.Generator) -> 
     counts = np.diff(matrix.indptr)
     if axis is Axis.ITEMS:
         counts = np.bincount(matrix.indices, minlength=n_rows)
-    fits = [(fit.axis(axis).mean_, fit.axis(axis.other).mean_) for fit in model.posteriors]
+    fits = [
+        (fit.axis(axis).exposed_mean_, fit.axis(axis.other).exposed_mean_)
+        for fit in model.posteriors
+    ]
     size = max(_MIN_ROWS, _MAX_PAIRS // width)
     rows = np.arange(n_rows) if n_rows <= size else np.sort(rng.choice(n_rows, size, replace=False))
     drawn = np.empty(len(rows))

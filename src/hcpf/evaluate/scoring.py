@@ -10,6 +10,7 @@ from scipy import stats
 from hcpf._types import FloatArray
 from hcpf.core.value_model import ValueModel
 from hcpf.data.held_out import HeldOutPairs
+from hcpf.evaluate.masses import MIN_MASS, ValueGrid
 from hcpf.evaluate.splits import Split
 from hcpf.model.tables import Recommendations, format_with_error
 from hcpf.training.selection import PairLikelihoods
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _BLOCK = 1 << 18  # pairs whose distributions are held at once
-_MIN_MASS = 1e-300
 _THREE_DECIMALS = ("auc", "ndcg", "recall", "precision", "map", "mrr", "hit_rate")
 
 
@@ -289,8 +289,10 @@ def pair_scores(
     """Score single held-out pairs.
 
     A density cannot be compared with a probability. With ``as_mass``, a continuous element is
-    scored by its mass between y - 1/2 and y + 1/2 instead, as a discrete element is.
+    scored by the probability that its value is rounded to y, as a discrete element is: between
+    y - 1/2 and y + 1/2 for integers, the first of which takes all below it, and in cents for money.
     """
+    grid = ValueGrid.of(data) if as_mass else None
     pairs = data.test if on is None else on
     users, items = data.train.users, data.train.items
     rate, log_density, conditional, residual = np.empty((4, len(pairs)))
@@ -299,9 +301,12 @@ def pair_scores(
         predicted = model.predict_distribution(*ids)
         observed = predicted.observed
         values = observed.element.seen(pairs.values[block])
-        if as_mass and not observed.element.support.discrete:
-            mass = observed.cdf(values + 0.5) - observed.cdf(values - 0.5)
-            conditional[block] = np.log(np.maximum(mass, _MIN_MASS))
+        if grid is not None and not observed.element.support.discrete:
+
+            def part(mask: FloatArray, ids: tuple[Any, Any] = ids) -> Any:
+                return model.predict_distribution(ids[0][mask], ids[1][mask]).observed
+
+            conditional[block] = grid.log_masses(observed, values, part)
         else:
             conditional[block] = observed.log_density(values)
         with np.errstate(divide="ignore"):  # -inf for an impossible pair
@@ -324,15 +329,24 @@ def auc(positive: FloatArray, negative: FloatArray) -> Score:
     >>> auc([3.0, 1.0], [0.0, 2.0]).value
     0.75
     """
-    p, n = len(positive), len(negative)
-    if p == 0 or n == 0:
+    if len(positive) == 0 or len(negative) == 0:
         return Score(float("nan"), float("nan"))
-    together = stats.rankdata(np.concatenate([positive, negative]))
-    above = (together[:p] - stats.rankdata(positive)) / n
-    below = 1.0 - (together[p:] - stats.rankdata(negative)) / p
+    above, below = auc_parts(positive, negative)
     return Score(
         float(np.mean(above)), float(np.hypot(mean_score(above).error, mean_score(below).error))
     )
+
+
+def auc_parts(positive: FloatArray, negative: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the share of the other kind that each pair is ranked right against (DeLong).
+
+    The mean of either is the AUC, and their variances give its standard error.
+    """
+    p, n = len(positive), len(negative)
+    together = stats.rankdata(np.concatenate([positive, negative]))
+    above = (together[:p] - stats.rankdata(positive)) / n
+    below = 1.0 - (together[p:] - stats.rankdata(negative)) / p
+    return above, below
 
 
 def blocks(size: int) -> Iterator[slice]:
@@ -342,4 +356,4 @@ def blocks(size: int) -> Iterator[slice]:
 
 def _finite(log_density: FloatArray) -> FloatArray:
     """Bound log densities from below, so that two impossible pairs can be subtracted."""
-    return np.maximum(log_density, np.log(_MIN_MASS))
+    return np.maximum(log_density, np.log(MIN_MASS))

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hcpf._checks import generator, whole
+from hcpf._checks import generator, number, whole
 from hcpf._types import Csr
 from hcpf.data.held_out import HeldOutPairs, mark_pairs, sample_missing
+from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
-from hcpf.data.sampling import locate, row_of, select
+from hcpf.data.sampling import locate, row_of
 from hcpf.errors import InputError
 from hcpf.model.alignment import as_interactions
 from hcpf.model.fitted import FittedModel
@@ -56,6 +57,7 @@ def split(
     test: float = 0.2,
     validation: float = 0.01,
     times: Any = None,
+    missing: float = 1.0,
     random_state: RandomState = None,
 ) -> Split:
     """Hold out shares of the observed entries, each with as many missing pairs.
@@ -71,6 +73,9 @@ def split(
         validation pairs. In the order of ``data.values`` (user by user, each user's by item); or
         Interactions of the same pairs whose values are the times. By default entries are held out
         at random.
+    missing
+        Missing test pairs per observed one. More than one make the likelihood of missing pairs more
+        certain; then at most half of all missing pairs are test pairs.
     random_state
         Seed or generator; the same seed gives the same split.
 
@@ -88,7 +93,17 @@ def split(
     latest_first = None if times is None else _by_time(data, times, rng)[::-1]
     order = rng.permutation(data.n_observed) if latest_first is None else latest_first
     parts = order[: sizes[0]], order[sizes[0] : sum(sizes)]
-    return _hold_out(data, parts, (test, validation), rng)
+    return _hold_out(data, parts, (test, validation), rng, _number_missing(data, sizes, missing))
+
+
+def _number_missing(data: Interactions, sizes: tuple[int, int], ratio: float) -> tuple[int, int]:
+    """Return how many missing pairs go with the entries of test and validation."""
+    times = number("missing", ratio, 1.0, np.inf, "1 or more")
+    if times == 1.0:
+        return sizes
+    most = (data.n_users * data.n_items - data.n_observed) // 2
+    n_test = min(round(times * sizes[0]), max(most, 1))
+    return n_test, min(sizes[1], max(most, 1))
 
 
 def leave_out(
@@ -133,6 +148,57 @@ def leave_out(
     chosen = places.ravel()
     parts = chosen, np.zeros(0, np.int64)
     return _hold_out(data, parts, (len(chosen) / data.n_observed, 0.0), rng)
+
+
+def split_by_time(
+    before: Interactions,
+    after: Interactions,
+    *,
+    validation: float = 0.01,
+    random_state: RandomState = None,
+) -> Split:
+    """Train on earlier entries and test on pairs that were observed for the first time later.
+
+    Later entries of users or items without earlier ones, and of pairs that have an earlier one,
+    take no part.
+
+    Parameters
+    ----------
+    before, after
+        Entries of the earlier and of the later period; ids are matched.
+    validation
+        Share of the earlier entries to hold out at random for early stopping.
+    random_state
+        Seed or generator.
+
+    Examples
+    --------
+    >>> early = Interactions.from_arrays(["ann", "ann", "bob", "bob"], ["tea", "jam", "tea", "rye"])
+    >>> late = Interactions.from_arrays(["ann", "bob", "cat"], ["rye", "tea", "tea"])
+    >>> parts = split_by_time(early, late, validation=0.0, random_state=0)
+    >>> parts.train.n_observed, parts.test.users, parts.test.items
+    (4, array([0]), array([1]))
+    """
+    rng = generator(random_state)
+    users = IdIndex("users", before.users).known(after.users)
+    items = IdIndex("items", before.items).known(after.items)
+    later = after.matrix.tocoo()
+    rows, columns = users[later.row], items[later.col]
+    is_known = (rows >= 0) & (columns >= 0)
+    is_known[is_known] = locate(before.matrix, rows[is_known], columns[is_known]) < 0
+    if not is_known.any():
+        raise InputError(
+            "split_by_time: no pair of the later period is new and has an earlier user and item."
+        )
+    rows, columns = rows[is_known], columns[is_known]
+    new = sparse.csr_array((later.data[is_known], (rows, columns)), shape=before.shape)
+    data = Interactions.from_matrix(before.matrix + new, users=before.users, items=before.items)
+    test = np.sort(locate(data.matrix, rows, columns))
+    earlier = np.setdiff1d(np.arange(data.n_observed), test)
+    n_validation = round(number("validation", validation, 0.0, 0.5, "from 0 to 0.5") * len(earlier))
+    parts = test, np.sort(rng.choice(earlier, n_validation, replace=False))
+    shares = [len(part) / data.n_observed for part in parts]
+    return _hold_out(data, parts, shares, rng)
 
 
 def excluded_split(model: FittedModel) -> Split | None:
@@ -204,11 +270,16 @@ def _distinct(sizes: Entries, n: int, rng: np.random.Generator) -> Entries:
 
 
 def _hold_out(
-    data: Interactions, parts: Sequence[Entries], shares: Sequence[float], rng: np.random.Generator
+    data: Interactions,
+    parts: Sequence[Entries],
+    shares: Sequence[float],
+    rng: np.random.Generator,
+    n_missing: Sequence[int] | None = None,
 ) -> Split:
-    """Return the split that holds out two sets of entries, with as many missing pairs."""
-    missing = sample_missing(data.matrix, sum(map(len, parts)), rng)
-    return _split(data, parts, shares, missing)
+    """Hold out two sets of entries, by default with as many missing pairs."""
+    sizes = [len(part) for part in parts] if n_missing is None else n_missing
+    missing = sample_missing(data.matrix, sum(sizes), rng)
+    return _split(data, parts, shares, missing, sizes)
 
 
 def _split(
@@ -216,10 +287,13 @@ def _split(
     parts: Sequence[Entries],
     shares: Sequence[float],
     missing: tuple[Entries, Entries],
+    sizes: Sequence[int] | None = None,
 ) -> Split:
+    """Return the split; ``sizes`` are the relative numbers of missing pairs of both parts."""
     matrix = data.matrix
     n_missing = data.n_users * data.n_items - matrix.nnz
-    cut = round(len(missing[0]) * len(parts[0]) / sum(map(len, parts)))
+    sizes = [len(part) for part in parts] if sizes is None else sizes
+    cut = round(len(missing[0]) * sizes[0] / sum(sizes))
     held_out = [
         HeldOutPairs.of_entries(
             matrix, entries, (missing[0][chosen], missing[1][chosen]), share * n_missing
@@ -228,9 +302,6 @@ def _split(
             parts, (slice(cut), slice(cut, None)), shares, strict=True
         )
     ]
-    kept = np.ones(matrix.nnz, dtype=np.bool_)
-    for entries in parts:
-        kept[entries] = False
-    train = Interactions(select(matrix, kept), data.users, data.items)
+    train = data.without(np.concatenate(parts))
     exclude = mark_pairs(matrix.shape, held_out)
     return Split(train, held_out[0], held_out[1], exclude, n_missing)

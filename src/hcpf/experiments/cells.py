@@ -1,75 +1,104 @@
-"""The cells of the paper's tables: a data set, a model, and what it was trained on."""
+"""The cells of the paper's tables: a data set, a model, what it was trained on, and a split."""
 
-import csv
+import json
 import logging
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import hcpf
 from hcpf import evaluate
-from hcpf._progress import progress_bar
+from hcpf._checks import one_of
 from hcpf._types import FloatArray
 from hcpf._version import __version__
-from hcpf.core.value_model import ways_to_vary
-from hcpf.data.interactions import Interactions
-from hcpf.elements import ALL, Degenerate, get
+from hcpf.elements import Degenerate, get
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
-from hcpf.evaluate.scoring import pair_scores
+from hcpf.evaluate.scoring import PairScores, Score, auc_parts, mean_score, pair_scores
+from hcpf.io import fingerprint
+from hcpf.training.recipes import PAPER_COMPONENTS, RECIPES, paper_settings
 
-logger = logging.getLogger("hcpf")
-
-STAND_INS: dict[str, tuple[str, ...]] = {
-    "amazon": ("bookcrossing_explicit",),
-    "movielens": ("ml1m", "ml_latest_small_x2", "anime_30pct"),
-    "netflix": ("netflix_1200",),
-    "yelp": ("yelp_250k",),
-    "wordpress": ("lastfm_artist_tags",),
-    "tencent": ("lastfm_user_tags", "online_retail_quantity"),
-    "echonest": ("echonest_43k", "online_retail_invoices"),
-    "bestbuy": ("completejourney_baskets", "msweb", "gowalla_binary"),
-    "merck": ("hiv_atompairs",),
-    "donation": ("qld_donations",),
-    "dchoose": ("completejourney_spend", "online_retail_spend", "steam_hours"),
-    "geuvadis": ("geuvadis_ceu_chr19_genes",),
-}
-"""Public sets of the same kind as each of the paper's."""
-
-VARYING = "varying"
-"""Marks a partially pooled model: per user and item where the element allows it, else per item."""
+ELEMENTS = ("N", "GA", "IG", "PO", "BI", "NB", "ZTP")
+"""The paper's elements by acronym."""
+MISSING_PER_ENTRY = 10.0
+"""Missing test pairs per observed one, where the grid has them."""
+N_BLOCKS = 64
+"""Groups of test pairs whose means are kept: paired errors of any two cells follow from them."""
+BASELINES = ("popularity", "constant")
+SOLVERS = ("auto", "cavi", "algorithm1")
+_SOURCES = ("core", "data", "distributions", "elements", "evaluate", "model", "training")
+_SOURCE_FILES = ("estimator.py", "_defaults.py", "experiments/cells.py", "experiments/sets.py")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Settings that all cells share."""
+class Recipe:
+    """How the models of a run are fitted."""
 
-    n_components: int = 50
-    random_state: int = 0
-    max_iter: int = 100
-    n_fits: int = 1
-    """One fit, as in the paper; averages of several are better."""
+    name: str = "paper"
+    solver: str = "cavi"
+    n_components: int = PAPER_COMPONENTS
+    max_iter: int | None = None
+
+    def __post_init__(self) -> None:
+        one_of("recipe", self.name, RECIPES)
+        one_of("solver", self.solver, SOLVERS)
+        if self.name == "paper" and self.solver == "auto":
+            raise InputError("The paper's recipe has solver cavi or algorithm1, not auto.")
+
+    def model(self, name: str, trained_on: str, random_state: int) -> Any:
+        """Return the unfitted model of a cell."""
+        kind, _, acronym = name.partition("-")
+        if kind in BASELINES:
+            baseline = evaluate.Popularity if kind == "popularity" else evaluate.ConstantRate
+            return baseline(get(acronym)())
+        element = acronym or ("presence" if trained_on == "B" else "degenerate")
+        train_on = "observed" if trained_on == "NM" else "full"
+        settings: dict[str, Any]
+        if self.name == "paper":
+            settings = paper_settings(self.solver, max_iter=self.max_iter)
+        else:
+            settings = {"solver": self.solver, "n_fits": 1}
+            settings |= {} if self.max_iter is None else {"max_iter": self.max_iter}
+        return HCPF(
+            self.n_components, element=element, train_on=train_on, random_state=random_state,
+            **settings,
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        settings = "the paper's recipe" if self.name == "paper" else "default settings, one fit"
+        return f"{settings}, solver {self.solver}, K = {self.n_components}"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A line of the results; scores that do not apply, or of a failed cell, are None."""
+    """A fitted model and its scores on one split; those of a failed cell are empty.
+
+    Likelihoods are masses where the values are integers or cents. ``scores`` holds pairs of a
+    number and its standard error: ``likelihood`` (Table 3), ``value`` (Table 4), ``auc`` (Table 5),
+    and the densities that the paper compares, ``likelihood_density`` and ``value_density``.
+    """
 
     dataset: str
     model: str
     trained_on: str
+    split: int
+    recipe: str
+    solver: str
     n_components: int
-    random_state: int
     version: str
-    log_likelihood: float | None = None
-    missing: float | None = None
-    nonmissing: float | None = None
-    conditional_nonmissing: float | None = None
-    conditional_mass: float | None = None
-    auc: float | None = None
-    rmse: float | None = None
+    scores: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, Any])
+    blocks: Mapping[str, list[float]] = field(default_factory=dict[str, Any])
+    sizes: tuple[float, int] = (0.0, 0)
+    """Missing pairs that the test pairs stand for, and observed test pairs."""
+    pairs: str = ""
+    """Fingerprint of the test pairs."""
+    element: str = ""
     passes: int | None = None
     seconds: float | None = None
     error: str = ""
@@ -77,176 +106,171 @@ class Cell:
     @property
     def key(self) -> tuple[Any, ...]:
         """What identifies a cell."""
-        return tuple(getattr(self, field.name) for field in fields(self)[:6])
+        return tuple(getattr(self, part.name) for part in fields(self)[:8])
+
+    def score(self, name: str) -> Score | None:
+        """Return a score by name; None where it does not apply."""
+        return Score(*self.scores[name]) if name in self.scores else None
 
 
-def models_for(values: FloatArray) -> list[tuple[str, str]]:
-    """Return the models of the paper's tables, and popularity, that can describe the values."""
-    found: list[tuple[str, str]] = [("popularity", "F"), ("HPF", "B")]
-    for element in ALL:
-        if not np.all(element.support.contains(values)):
-            continue
-        name = "HPF" if element is Degenerate else f"HCPF-{element.acronym}"
-        if element is not Degenerate and np.ptp(values) == 0:
-            continue  # one value only: nothing to estimate
-        found += [(name, "F"), (name, "NM")]
-        if element.conjugate is not None:
-            found.append((f"{name} {VARYING}", "F"))
-    return found
+@cache
+def code_version() -> str:
+    """Return the version and a fingerprint of the source files that numbers depend on."""
+    root = Path(hcpf.__file__).parent
+    files = [path for name in _SOURCES for path in sorted((root / name).rglob("*.py"))]
+    digest = sha256()
+    for path in [*files, *(root / name for name in _SOURCE_FILES)]:
+        digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    return f"{__version__}+{digest.hexdigest()[:8]}"
 
 
-def _value_model(cell: Cell) -> dict[str, Any]:
-    """Return the parameters of HCPF that make the value model of a cell."""
-    train_on = "observed" if cell.trained_on == "NM" else "full"
-    if cell.model == "HPF":
-        return {"element": "presence" if cell.trained_on == "B" else "degenerate"} | {
-            "train_on": train_on
-        }
-    name, _, varying = cell.model.removeprefix("HCPF-").partition(" ")
-    vary_by = ways_to_vary(get(name))
-    # The last way is the most general: both, where the element can, else per item.
-    return {"element": name, "vary_by": vary_by[-1] if varying else None, "train_on": train_on}
-
-
-def read_set(path: Path) -> Interactions:
-    """Read a Parquet file with the columns user, item and value."""
-    return Interactions.read(path, user="user", item="item", value="value", progress=False)
-
-
-def find_sets(folder: Path) -> dict[str, Path]:
-    """Return the known data sets in a folder: NAME.parquet or NAME/NAME.parquet, smallest first."""
-    if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder of data sets.")
-    known = {name for names in STAND_INS.values() for name in names} | set(STAND_INS)
-    found = {path.stem: path for path in sorted(folder.glob("*.parquet"))}
-    found |= {path.stem: path for path in sorted(folder.glob("*/*.parquet"))}
-    found = {name: path for name, path in found.items() if name in known}
-    found = dict(sorted(found.items(), key=lambda pair: pair[1].stat().st_size))
-    if not found:
-        raise InputError(
-            f"{folder} has none of the data sets. Put NAME.parquet there for one of: "
-            f"{', '.join(sorted(known))}."
-        )
-    return found
-
-
-def run(
-    sets: dict[str, Path], results: Path, settings: Settings, progress: bool | None = None
+def cells_for(
+    tables: Iterable[str], dataset: str, values: FloatArray, recipe: Recipe, n_splits: int
 ) -> list[Cell]:
-    """Compute every cell that the results file lacks, and append each as soon as it is done."""
-    _drop_incomplete_line(results)
-    done = {cell.key: cell for cell in read_results(results)}
-    with progress_bar(progress, "Reproducing", len(sets)) as advance:
-        for name, path in sets.items():
-            data = read_set(path)
-            wanted = [
-                Cell(name, model, trained, settings.n_components, settings.random_state,
-                     __version__)
-                for model, trained in models_for(data.values.astype(np.float64))
-            ]  # fmt: skip
-            missing = [cell for cell in wanted if cell.key not in done]
-            parts = evaluate.split(data, random_state=settings.random_state) if missing else None
-            for cell in missing:
-                advance(0, f"{name}: {cell.model} {cell.trained_on}")
-                assert parts is not None
-                found = compute(cell, parts, settings)
-                done[found.key] = found
-                append_result(results, found)
-            advance(1, name)
-    return list(done.values())
+    """Return the unfitted cells that some tables need of a data set, split by split."""
+    models = _models_for(set(tables), values)
+    cells: list[Cell] = []
+    for split in range(n_splits):
+        for model, trained_on in models:
+            setting = (recipe.name, recipe.solver, recipe.n_components)
+            if model.partition("-")[0] in BASELINES:
+                setting = ("any", "any", 0)
+            cells.append(Cell(dataset, model, trained_on, split, *setting, code_version()))
+    return cells
 
 
-def compute(cell: Cell, parts: evaluate.Split, settings: Settings) -> Cell:
-    """Fit and score the model of a cell; an error becomes the cell's result."""
-    model = _model(cell, settings)
-    row = evaluate.fit_and_score(
-        cell.model, model, parts, k=None, early_stopping=True, keep_errors=True, progress=False
+def _models_for(tables: set[str], values: FloatArray) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    if np.ptp(values) > 0:
+        for acronym in ELEMENTS:
+            if np.all(get(acronym).support.contains(values)):
+                found += [(f"{kind}-{acronym}", "F") for kind in BASELINES]
+                found.append((f"HCPF-{acronym}", "F"))
+                found += [(f"HCPF-{acronym}", "NM")] * ("table4" in tables)
+    if np.all(Degenerate.support.contains(values)):
+        found += [("HPF", "F")] * bool(tables & {"table3", "table4"})
+        found += [("HPF", "NM")] * ("table4" in tables)
+    found += [("HPF", "B")] * ("table5" in tables)
+    return found
+
+
+def split_of(data: hcpf.Interactions, number: int) -> evaluate.Split:
+    """Return one of the splits of a data set, the same for all models."""
+    return evaluate.split(data, missing=MISSING_PER_ENTRY, random_state=number)
+
+
+def compute(
+    cell: Cell, parts: evaluate.Split, recipe: Recipe, n_threads: int | None = None
+) -> Cell:
+    """Fit and score the model of a cell; an error of hcpf becomes the cell's result."""
+    model = recipe.model(cell.model, cell.trained_on, cell.split)
+    # Algorithm 1 is not stopped by validation: its likelihood is flat in the first passes.
+    stops = recipe.solver != "algorithm1"
+    with _quiet():
+        row = evaluate.fit_and_score(
+            cell.model, model, parts, k=None, early_stopping=stops, keep_errors=True,
+            n_threads=n_threads, progress=False,
+        )  # fmt: skip
+    if row.pairs is None:
+        return replace(cell, error=row.error)
+    binary = cell.trained_on == "B"
+    mass = row.pairs if binary else _with_masses(row.pairs, model, parts)
+    return replace(
+        cell,
+        scores=_scores(cell.trained_on, row.pairs, mass),
+        blocks=_blocks(cell.trained_on, mass),
+        sizes=(mass.missing_weight * parts.test.n_missing, len(parts.test)),
+        pairs=fingerprint(
+            parts.test.users, parts.test.items, parts.test.missing_users, parts.test.missing_items
+        )[:12],
+        element=row.element,
+        passes=row.passes,
+        seconds=row.seconds,
     )
-    if row.scores is None:
-        logger.warning("%s, %s on %s: %s", cell.dataset, cell.model, cell.trained_on, row.error)
-        return Cell(*cell.key, error=row.error)
-    # Only the pattern was fitted where that is all a model is trained on.
-    names = ["missing", "auc"]
-    if cell.trained_on != "B":
-        names += ["log_likelihood", "nonmissing", "conditional_nonmissing", "rmse"]
-    values = {name: score.value for name in names if (score := row.scores[name]) is not None}
-    mass = None if cell.trained_on == "B" else _conditional_mass(model, parts)
-    return Cell(*cell.key, **values, conditional_mass=mass, passes=row.passes, seconds=row.seconds)  # pyright: ignore[reportArgumentType]
 
 
-def _model(cell: Cell, settings: Settings) -> Any:
-    if cell.model == "popularity":
-        return evaluate.Popularity()
-    return HCPF(
-        settings.n_components,
-        **_value_model(cell),
-        max_iter=settings.max_iter,
-        n_fits=settings.n_fits,
-        random_state=settings.random_state,
-    )
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Keep warnings about the paper's own settings out of a long run; the pages explain them."""
+    logger = logging.getLogger("hcpf")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
-def _conditional_mass(model: Any, parts: evaluate.Split) -> float | None:
-    """Return the conditional likelihood of integers as probabilities, also of densities."""
-    values = parts.test.values
-    if not np.all(values == np.floor(values)):
-        return None
-    return float(pair_scores(model, parts, as_mass=True).conditional.mean())
+def _with_masses(pairs: PairScores, model: Any, parts: evaluate.Split) -> PairScores:
+    """Return the scores with the likelihoods of values as masses."""
+    found = pair_scores(model, parts, as_mass=True)
+    return replace(pairs, conditional=found.conditional, log_density=found.log_density)
 
 
-def read_results(path: Path) -> list[Cell]:
-    """Return the results written before; incomplete lines are dropped and computed again."""
+def _scores(
+    trained_on: str, density: PairScores, mass: PairScores
+) -> dict[str, tuple[float, float]]:
+    found: dict[str, Score | None] = {}
+    if trained_on != "B":
+        for name, pairs in (("", mass), ("_density", density)):
+            # Trained on observed entries only, a pair is observed nearly for certain.
+            value = pairs.log_density if trained_on == "NM" else pairs.conditional
+            found[f"value{name}"] = mean_score(value)
+            found[f"likelihood{name}"] = pairs.log_likelihood()
+    if density.missing is not None:
+        found["missing"] = mean_score(density.missing)
+        found["auc"] = evaluate.auc(density.rate, -density.missing)
+    return {name: (s.value, s.error) for name, s in found.items() if s is not None}
+
+
+def _blocks(trained_on: str, pairs: PairScores) -> dict[str, list[float]]:
+    """Return the means of groups of test pairs, which are in random order."""
+    found: dict[str, FloatArray] = {}
+    if trained_on != "B":
+        found["observed"] = pairs.log_density
+        found["value"] = pairs.log_density if trained_on == "NM" else pairs.conditional
+    if pairs.missing is not None:
+        found["missing"] = pairs.missing
+        found["above"], found["below"] = auc_parts(pairs.rate, -pairs.missing)
+    return {name: _block_means(x) for name, x in found.items()}
+
+
+def _block_means(x: FloatArray) -> list[float]:
+    group = np.arange(len(x)) % N_BLOCKS
+    size = np.maximum(np.bincount(group, minlength=N_BLOCKS), 1)
+    means = np.bincount(group, weights=np.maximum(x, -1e6), minlength=N_BLOCKS) / size
+    return [float(f"{mean:.7g}") for mean in means[: min(len(x), N_BLOCKS)]]
+
+
+def read_results(path: Path, version: str | None = None) -> list[Cell]:
+    """Return the cells computed before by this version of the code, or by the one given."""
     if not path.exists():
         return []
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return [cell for cell in map(_parse, rows) if cell is not None]
-
-
-def _parse(row: dict[Any, Any]) -> Cell | None:
-    if None in row or None in row.values():  # too many or too few fields
-        return None
-    try:
-        whole = {name: int(row[name]) for name in ("n_components", "random_state")}
-        text = {name: row[name] for name in ("dataset", "model", "trained_on", "version", "error")}
-        passes = int(row["passes"]) if row["passes"] else None
-        numbers = {
-            field.name: float(row[field.name]) if row[field.name] else None
-            for field in fields(Cell)[6:-1]
-            if field.name != "passes"
-        }
-        return Cell(**text, **whole, **numbers, passes=passes)  # pyright: ignore[reportArgumentType]
-    except (KeyError, TypeError, ValueError):
-        return None
+    wanted = version or code_version()
+    cells: dict[tuple[Any, ...], Cell] = {}
+    for line in path.read_text().splitlines():
+        try:
+            read = json.loads(line)
+            read["sizes"] = tuple(read["sizes"])
+            cell = Cell(**read)
+        except (ValueError, KeyError, TypeError):
+            continue  # an incomplete line of a killed process: computed again
+        if cell.version == wanted:
+            cells[cell.key] = cell
+    return list(cells.values())
 
 
 def append_result(path: Path, cell: Cell) -> None:
-    """Append a cell to the results file."""
+    """Append a cell to the results file, after the incomplete line of a killed process if any."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    names = [field.name for field in fields(Cell)]
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, names, lineterminator="\n")
-        if file.tell() == 0:
-            writer.writeheader()
-        writer.writerow(
-            {name: "" if value is None else value for name, value in asdict(cell).items()}
-        )
+    with path.open("a+b") as file:
+        if file.tell():
+            file.seek(-1, 2)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
+        file.write(json.dumps(asdict(cell)).encode() + b"\n")
 
 
-def _drop_incomplete_line(path: Path) -> None:
-    """Remove the incomplete last line that a killed process may have left."""
-    if not path.exists():
-        return
-    text = path.read_bytes()
-    if text and not text.endswith(b"\n"):
-        path.write_bytes(text[: text.rfind(b"\n") + 1])
-
-
-def by_dataset(cells: Iterable[Cell]) -> Iterator[tuple[str, str, list[Cell]]]:
-    """Yield the paper's data set, the one used and its cells, in the paper's order."""
-    cells = list(cells)
-    for paper_set, names in STAND_INS.items():
-        for name in (paper_set, *names):
-            chosen = [cell for cell in cells if cell.dataset == name]
-            if chosen:
-                yield paper_set, name, chosen
+def without_blocks(cell: Cell) -> dict[str, Any]:
+    """Return a cell as a dict, without what only paired errors need."""
+    return {name: value for name, value in asdict(cell).items() if name != "blocks"}

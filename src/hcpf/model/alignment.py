@@ -21,11 +21,15 @@ _NEW_IDS = object_array([NEW_ID])
 _NEW_IDS.flags.writeable = False
 
 
-def as_interactions(X: Any) -> Interactions:
+def as_interactions(X: Any, layer: str | None = None) -> Interactions:
     """Return Interactions as they are, AnnData by its names, and anything else as a matrix."""
-    if isinstance(X, Interactions):
-        return X
-    return Interactions.from_anndata(X) if _has_names(X) else Interactions.from_matrix(X)
+    if not isinstance(X, Interactions) and _has_names(X):
+        return Interactions.from_anndata(X, layer=layer)
+    if layer is not None:
+        raise InputError(
+            f"layer={layer!r} is for AnnData, but X is {type(X).__name__}. Remove layer=."
+        )
+    return X if isinstance(X, Interactions) else Interactions.from_matrix(X)
 
 
 class Aligned(NamedTuple):
@@ -43,17 +47,19 @@ class Aligned(NamedTuple):
     """Whether the new rows have ids of their own."""
 
 
-def over_known(X: Any, axis: Axis, known: IdIndex, *, drop_unknown: bool = False) -> Aligned:
+def over_known(
+    X: Any, axis: Axis, known: IdIndex, *, drop_unknown: bool = False, layer: str | None = None
+) -> Aligned:
     """Return the entries of ``X`` over the known rows of an axis: by id, or by position.
 
     A mapping or a list of known ids gives the entries of a single new row. With ``drop_unknown``
     (items only) others are left out.
     """
-    if isinstance(X, Mapping) or _is_id_list(X):
+    if layer is None and (isinstance(X, Mapping) or _is_id_list(X)):
         return _single_row(X, axis, known, drop_unknown)
     is_items = axis is Axis.ITEMS
     is_frame = is_items and not isinstance(X, Interactions | np.ndarray) and hasattr(X, "columns")
-    data = _from_wide_frame(X) if is_frame else as_interactions(X)
+    data = _from_wide_frame(X) if is_frame and layer is None else as_interactions(X, layer)
     if is_frame or _has_names(X):
         if is_items:
             aligned = align_items(data, known, drop_unknown=drop_unknown)

@@ -25,17 +25,32 @@ class Combined:
 
     posteriors: Sequence[Posterior]
 
-    def rates(self, users: Positions, items: Positions) -> FloatArray:
-        """Return the posterior mean rates of pairs, averaged over the fits."""
+    def rates(
+        self, users: Positions, items: Positions, exposure: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the posterior mean rates of pairs, averaged over the fits.
+
+        ``exposure`` replaces the exposures of the users and items.
+        """
         is_few = len(users) <= _FEW and not kernels.are_loaded()
         rates_of = _rates_of_few if is_few else pair_rates
         total = np.zeros(len(users))
         for fit in self.posteriors:
             total += rates_of(fit.users.mean_, fit.items.mean_, users, items)
-        return total / len(self.posteriors)
+        total /= len(self.posteriors)
+        return total * (self.exposure(users, items) if exposure is None else exposure)
+
+    def exposure(self, users: Positions, items: Positions) -> FloatArray | float:
+        """Return the known multipliers of the rates of pairs; 1 without exposures."""
+        found = 1.0
+        for axis, rows in ((Axis.USERS, users), (Axis.ITEMS, items)):
+            exposure = self.posteriors[0].axis(axis).exposure
+            if exposure is not None:
+                found = found * exposure[rows]
+        return found
 
     def factors(self, axis: Axis) -> NDArray[np.float32]:
-        """Return the factors of all fits side by side, whose products are the average rates.
+        """Return the factors of all fits side by side: their products are the rates at exposure 1.
 
         The factors of items are divided by the number of fits.
         """
@@ -44,6 +59,16 @@ class Combined:
             parts[0] if len(parts) == 1 else np.ascontiguousarray(np.concatenate(parts, axis=1))
         )
         return joined if axis is Axis.USERS else joined / np.float32(len(parts))
+
+    def rate_sums(self, axis: Axis) -> FloatArray:
+        """Return the sums of the factors times the exposures of their rows, side by side.
+
+        The product of those of both axes is the sum of the rates of all pairs.
+        """
+        factors, exposure = self.factors(axis), self.posteriors[0].axis(axis).exposure
+        if exposure is None:
+            return factors.sum(axis=0, dtype=np.float64)
+        return exposure @ factors.astype(np.float64)
 
     def element_at(self, element: Element, users: Positions, items: Positions) -> Element:
         """Return the element of pairs, whose parameters are arrays under partial pooling."""
@@ -60,7 +85,7 @@ class Combined:
 
     @property
     def _thetas(self) -> list[tuple[ThetaPosterior | None, ThetaPosterior | None]]:
-        return [(fit.users.theta, fit.items.theta) for fit in self.posteriors]
+        return [(fit.users.predictive_theta, fit.items.predictive_theta) for fit in self.posteriors]
 
 
 def _rates_of_few(

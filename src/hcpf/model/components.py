@@ -1,19 +1,28 @@
 """Summary of the components of a model: what they explain, and their items."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcpf._checks import number, one_of, whole
 from hcpf._types import FloatArray
 from hcpf.core.posterior import Posterior
+from hcpf.data.canonical import IdArray
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import row_of_entries
 from hcpf.elements import Presence
-from hcpf.model.fitted import FittedModel
+from hcpf.errors import InputError
+from hcpf.model.factors import KINDS, RELEVANCE_WEIGHT, fit_at, scaled, shares
+from hcpf.model.tables import Table
 
+if TYPE_CHECKING:
+    from hcpf.model.fitted import FittedModel
+
+RANKINGS = ("relevance", *KINDS)
 _BLOCK = 1 << 16  # entries distributed over the components at once
-_RELEVANCE = 0.4  # weight of an item's share against its lift: lambda of LDAvis
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +44,10 @@ class Components:
     value_share : ndarray or None
         Of the sum of all values in the training data, what each component accounts for. None
         without the data, with negative values, and where values are ignored.
+    number : ndarray of int
+        The column of each component among the factors of the model, counted from 0.
+    mean, scaled : ndarray
+        K x items: the factors, and the factors times the activity parameter of the item.
     """
 
     share: FloatArray
@@ -43,30 +56,92 @@ class Components:
     overlap: FloatArray
     user_share: FloatArray
     value_share: FloatArray | None
+    number: NDArray[np.intp]
+    mean: FloatArray
+    scaled: FloatArray
 
     def __len__(self) -> int:
         return len(self.share)
 
+    def scores(self, kind: str = "relevance", weight: float = RELEVANCE_WEIGHT) -> FloatArray:
+        """Return what items are ranked by, K x items; see ``FittedModel.top_items``."""
+        one_of("kind", kind, RANKINGS)
+        weight = number("weight", weight, 0.0, 1.0, "between 0 and 1")
+        if kind != "relevance":
+            return {"mean": self.mean, "scaled": self.scaled, "share": self.item_share}[kind]
+        return _relevance(self.item_share, self.lift, weight)
+
     def largest(self, component: int, n: int) -> NDArray[np.intp]:
         """Return the items with the largest shares."""
-        return np.argsort(-self.item_share[component], kind="stable")[:n]
+        return _highest(self.item_share[component], n)
 
     def distinctive(self, component: int, n: int) -> NDArray[np.intp]:
         """Return items with a large share here and a small one elsewhere."""
-        with np.errstate(divide="ignore"):
-            share, lift = np.log(self.item_share[component]), np.log(self.lift[component])
-        score = _RELEVANCE * share + (1.0 - _RELEVANCE) * lift
-        return np.argsort(-score, kind="stable")[:n]
+        return _highest(_relevance(self.item_share[component], self.lift[component]), n)
 
 
-def summarize_components(model: FittedModel) -> Components:
-    """Summarize the components of the model's first (or best) fit."""
-    posterior = model.posteriors[0]
+class TopItems(Table):
+    """The items of each component, best first.
+
+    Attributes
+    ----------
+    component : ndarray of int
+        The column of the component among the factors of the model, counted from 0.
+    rank : ndarray of int
+        1, 2, ... within each component.
+    item, name : ndarray
+        Ids, and names where ``names`` was given.
+    score : ndarray of float
+        What the items are ranked by.
+    share : ndarray of float
+        Of the component's expected entries, those of the item.
+    lift : ndarray of float
+        How many times larger that share is than the item's share of everything.
+    """
+
+    component: NDArray[np.int64]
+    rank: NDArray[np.int64]
+    item: IdArray
+    score: FloatArray
+    share: FloatArray
+    lift: FloatArray
+
+    def of(self, component: int) -> IdArray:
+        """Return the items of one component, best first."""
+        return self.item[self.component == component]
+
+
+def top_items(
+    model: "FittedModel",
+    n: int = 10,
+    *,
+    kind: str = "relevance",
+    weight: float = RELEVANCE_WEIGHT,
+    fit: int = 0,
+    names: Any = None,
+) -> TopItems:
+    """Return the best items of each component of one fit, in the order of the columns."""
+    found = summarize_components(model, fit)
+    scores, size = found.scores(kind, weight), min(whole("n", n), len(model.items))
+    order = np.argsort(found.number)
+    best = np.array([_highest(scores[k], size) for k in order])
+    k, i = np.repeat(order, size), best.ravel()
+    labels = {} if names is None else {"name": _labels(model.items, names)[i]}
+    return TopItems(
+        component=found.number[k], rank=np.tile(np.arange(1, size + 1), len(order)),
+        item=model.items[i], **labels, score=scores[k, i], share=found.item_share[k, i],
+        lift=found.lift[k, i],
+    )  # fmt: skip
+
+
+def summarize_components(model: "FittedModel", fit: int = 0) -> Components:
+    """Summarize the components of one fit, by default of the first (or best)."""
+    posterior = fit_at(model, fit)
     users, items = posterior.users.mean, posterior.items.mean
     by_component = users.sum(axis=0) * items.sum(axis=0)
     order = np.argsort(-by_component, kind="stable")
     share = by_component[order] / by_component.sum()
-    item_share, user_share = _shares(items)[order], _shares(users)[order]
+    item_share, user_share = shares(items).T[order], shares(users).T[order]
     overall = np.maximum(share @ item_share, 1e-300)
     direction = item_share / np.maximum(np.linalg.norm(item_share, axis=1, keepdims=True), 1e-300)
     by_value = None
@@ -79,12 +154,31 @@ def summarize_components(model: FittedModel) -> Components:
         overlap=direction @ direction.T,
         user_share=user_share,
         value_share=None if by_value is None else by_value[order] / by_value.sum(),
+        number=order + fit * model.n_components,
+        mean=items.T[order],
+        scaled=scaled(posterior.items).T[order],
     )
 
 
-def _shares(factors: FloatArray) -> FloatArray:
-    """Return the share of each row in each component, K x rows."""
-    return (factors / np.maximum(factors.sum(axis=0), 1e-300)).T
+def _relevance(share: FloatArray, lift: FloatArray, weight: float = RELEVANCE_WEIGHT) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return weight * np.log(share) + (1.0 - weight) * np.log(lift)
+
+
+def _highest(scores: FloatArray, n: int) -> NDArray[np.intp]:
+    return np.argsort(-scores, kind="stable")[:n]
+
+
+def _labels(items: IdArray, names: Any) -> NDArray[Any]:
+    """Return a name per item: of a mapping, a file, or a sequence in the order of the items."""
+    from hcpf.data.names import item_labels, read_names  # which loads pyarrow
+
+    if isinstance(names, Sequence | np.ndarray) and not isinstance(names, str):
+        if len(names) != len(items):
+            raise InputError(f"names has {len(names)} names, but {len(items)} items are fitted.")
+        names = dict(zip(items.tolist(), names, strict=True))
+    known: Mapping[str, str] = read_names(names, items)
+    return np.array(item_labels(items, known), dtype=object)
 
 
 def _values_by_component(posterior: Posterior, data: Interactions) -> FloatArray | None:

@@ -26,7 +26,7 @@ def explain(model: "FittedModel", u: int, i: int, seen: Csr) -> Explanation:
     """Return the contributions of a user's entries in ``seen`` to the rate of a pair."""
     own = _own_entries(model, np.array([u]), seen)
     weights = [entry_weights(model, fit, own) for fit in model.posteriors]
-    by_entry = _contributions(model, weights, np.array([i]))[:, 0]
+    by_entry = _contributions(model, weights, np.array([u]), np.array([i]))[:, 0]
     rate = float(model.combined.rates(np.array([u]), np.array([i]))[0])
     order = np.argsort(-by_entry, kind="stable")
     source = np.empty(len(order) + 1, dtype=object)
@@ -54,7 +54,8 @@ def main_sources(
             if first == last:
                 continue
             pairs = pairs_of[position]
-            parts = _contributions(model, [part[first:last] for part in weights], items[pairs])
+            own_weights = [part[first:last] for part in weights]
+            parts = _contributions(model, own_weights, users[pairs], items[pairs])
             best, highest = parts.argmax(axis=0), parts.max(axis=0)
             sources[pairs] = np.where(highest > 0, own.items[first + best], -1)
             shares[pairs] = highest / np.maximum(rates[pairs], 1e-300)
@@ -99,7 +100,8 @@ def _blocks(sizes: NDArray[np.integer]) -> list[Positions]:
 def entry_weights(model: "FittedModel", fit: Posterior, own: _Entries) -> FloatArray:
     r"""Return :math:`c\,\mathrm E[n_{uj}]\,\varphi_{ujk} / b_{uk}` per entry j and component k.
 
-    Its product with the item's factors is the entry's part of the rate; c is the tempering.
+    Its product with the item's factors is the entry's part of the rate at exposure 1; c is the
+    tempering.
     """
     users, items = fit.users, fit.items
     share = users.at(own.users).log_mean + items.at(own.items).log_mean
@@ -109,6 +111,7 @@ def entry_weights(model: "FittedModel", fit: Posterior, own: _Entries) -> FloatA
     share = np.exp(share - peak)
     total = share.sum(axis=1, keepdims=True)
     log_rate = np.log(total[:, 0]) + peak[:, 0]
+    log_rate += np.log(model.combined.exposure(own.users, own.items))
     value_model, element = model.value_model, model.element
     pairs = users.theta, items.theta, own.users, own.items
     if value_model.vary_by is not None:  # relative to the shared mean, rates could overflow
@@ -119,10 +122,12 @@ def entry_weights(model: "FittedModel", fit: Posterior, own: _Entries) -> FloatA
     return share / users.at(own.users).b
 
 
-def _contributions(model: "FittedModel", weights: list[FloatArray], items: Positions) -> FloatArray:
-    """Return the part of the rate of each item that each entry accounts for, averaged over fits."""
+def _contributions(
+    model: "FittedModel", weights: list[FloatArray], users: Positions, items: Positions
+) -> FloatArray:
+    """Return the part of the rate of each pair that each entry accounts for, averaged over fits."""
     parts = [
         weight @ fit.items.mean_[items].astype(np.float64).T
         for weight, fit in zip(weights, model.posteriors, strict=True)
     ]
-    return np.sum(parts, axis=0) / len(parts)
+    return np.sum(parts, axis=0) / len(parts) * model.combined.exposure(users, items)

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hcpf._checks import flag, generator, whole
 from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis
+from hcpf.core.exposure import Exposure
 from hcpf.core.fold_in import FoldInModel
 from hcpf.core.posterior import Posterior
 from hcpf.core.priors import Priors
@@ -19,6 +20,7 @@ from hcpf.core.value_model import ValueModel
 from hcpf.data.canonical import IdArray
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
+from hcpf.data.words import Words
 from hcpf.distributions.pair import PairDistribution
 from hcpf.distributions.posterior_predictive import PosteriorPredictive
 from hcpf.elements.base import Element
@@ -26,8 +28,14 @@ from hcpf.errors import InputError
 from hcpf.io import as_path
 from hcpf.model import explain, fold_in, predict, recommend
 from hcpf.model.combine import Combined, Positions
+from hcpf.model.exposure import at_exposure
+from hcpf.model.factors import RELEVANCE_WEIGHT, FactorTable, factor_table
 from hcpf.model.history import Check
+from hcpf.model.posterior import Folded, PosteriorDraws, draw_posterior
 from hcpf.model.tables import Explanation, Neighbors, Recommendations, write_tables
+
+if TYPE_CHECKING:
+    from hcpf.model.components import TopItems
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +68,10 @@ class FittedModel:
         The largest number of elements summed over; None sums all that count.
     settings : mapping
         The parameters of the estimator that trained the model.
+    words : Words
+        What the reader calls users, items and values, for the report.
+    folded : Folded, optional
+        How ``fold_in`` made the model, if it did.
     """
 
     value_model: ValueModel
@@ -74,6 +86,8 @@ class FittedModel:
     interrupted: bool = False
     max_count: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    words: Words = field(default_factory=Words)
+    folded: Folded | None = None
 
     def __repr__(self) -> str:
         fits = f"{len(self.posteriors)} fits" if len(self.posteriors) > 1 else "1 fit"
@@ -108,6 +122,12 @@ class FittedModel:
         return IdIndex("items", self.items)
 
     @property
+    def exposure(self) -> Exposure:
+        """Exposures of the users and of the items, which multiply the rates; None is 1 for all."""
+        fit = self.posteriors[0]
+        return Exposure(fit.users.exposure, fit.items.exposure)
+
+    @property
     def combined(self) -> Combined:
         """The ensemble of the fits, by position."""
         return Combined(self.posteriors)
@@ -118,21 +138,39 @@ class FittedModel:
         tables = TableCache(self.value_model, self.max_count)
         return FoldInModel(self.value_model, self.priors, self.tempering, self.max_count, tables)
 
+    @cached_property
+    def posterior(self) -> PosteriorDraws:
+        """Draws of the factors from their posterior, made at the first use and kept.
+
+        Gibbs sampling takes at most 200 sweeps over all entries per chain. A model without training
+        data draws from the variational posterior instead, without its tempering, whose intervals
+        are too narrow.
+        """
+        return draw_posterior(self)
+
     # -- pairs --------------------------------------------------------------------------------
 
-    def rate(self, users: Any, items: Any) -> FloatArray:
+    def rate(self, users: Any, items: Any, *, exposure: Any = None) -> FloatArray:
         """Return the Poisson rates of pairs, averaged over the fits.
 
         Parameters
         ----------
         users, items : ids
             The pairs; users and items broadcast.
+        exposure : number or array, optional
+            Exposures of the pairs, in place of those of their users and items; 1 gives predictions
+            per unit of exposure.
         """
-        u, i = predict.pair_positions(self, users, items)
-        return self.combined.rates(u.ravel(), i.ravel()).reshape(u.shape)
+        return predict.rates(self, *predict.pair_positions(self, users, items), exposure)
 
     def predict_distribution(
-        self, users: Any, items: Any, *, n_samples: int = 0, random_state: Any = None
+        self,
+        users: Any,
+        items: Any,
+        *,
+        n_samples: int = 0,
+        random_state: Any = None,
+        exposure: Any = None,
     ) -> PairDistribution | PosteriorPredictive:
         """Return the predictive distribution of pairs.
 
@@ -141,28 +179,34 @@ class FittedModel:
         users, items : ids
             The pairs; users and items broadcast.
         n_samples : int, default 0
-            0 uses the posterior mean of the rates. A positive number draws that many factors from
-            the posterior and averages over them, so intervals include the uncertainty of the rates.
+            0 uses the posterior mean of the rates. A positive number takes that many draws of the
+            factors from ``posterior`` and averages over them, so intervals include the uncertainty
+            of the rates. The first call samples the posterior, which can take minutes.
         random_state : int or Generator, optional
-            Seed of the draws.
+            Seed of the choice of draws, and of those of pooled means.
+        exposure : number or array, optional
+            Exposures of the pairs, in place of those of their users and items; 1 gives predictions
+            per unit of exposure.
         """
         size, rng = whole("n_samples", n_samples, least=0), generator(random_state)
         u, i = predict.pair_positions(self, users, items)
         if size == 0:
-            return predict.distribution(self, u, i)
-        return predict.sampled_distribution(self, u, i, size, rng)
+            return predict.distribution(self, u, i, exposure)
+        return predict.sampled_distribution(self, u, i, size, rng, exposure)
 
-    def predict_proba(self, users: Any, items: Any) -> FloatArray:
-        """Return the probability that pairs are observed."""
-        return -np.expm1(-self.rate(users, items))
+    def predict_proba(self, users: Any, items: Any, *, exposure: Any = None) -> FloatArray:
+        """Return the probability that pairs are observed; ``exposure`` is as in ``rate``."""
+        return -np.expm1(-self.rate(users, items, exposure=exposure))
 
-    def predict(self, users: Any, items: Any) -> FloatArray:
+    def predict(self, users: Any, items: Any, *, exposure: Any = None) -> FloatArray:
         """Return the expected value of pairs if they are observed."""
-        return predict.distribution(self, *predict.pair_positions(self, users, items)).mean_observed
+        pairs = predict.pair_positions(self, users, items)
+        return predict.distribution(self, *pairs, exposure).mean_observed
 
-    def predict_expected_value(self, users: Any, items: Any) -> FloatArray:
+    def predict_expected_value(self, users: Any, items: Any, *, exposure: Any = None) -> FloatArray:
         """Return the expected value of pairs, 0 where they are missing included."""
-        return predict.distribution(self, *predict.pair_positions(self, users, items)).mean
+        pairs = predict.pair_positions(self, users, items)
+        return predict.distribution(self, *pairs, exposure).mean
 
     def element_at(self, users: Any, items: Any) -> Element:
         """Return the element of pairs; under partial pooling its parameters are arrays.
@@ -177,6 +221,7 @@ class FittedModel:
         *,
         users: Any = None,
         items: Any = None,
+        exposure: Any = None,
         overwrite: bool = False,
         progress: bool | None = None,
     ) -> int:
@@ -192,6 +237,8 @@ class FittedModel:
             A .parquet, .csv or .tsv file, which appears when it is complete.
         users, items : ids, optional
             Some of the users, some of the items; by default all.
+        exposure : number, optional
+            The exposure of all pairs, in place of those of their users and items.
         overwrite : bool, default False
             Whether a file of that name may be replaced.
         progress : bool, optional
@@ -199,7 +246,8 @@ class FittedModel:
         """
         u = self._users_to_write(users)
         i = np.arange(len(self.items)) if items is None else predict.listed(self.item_index, items)
-        parts, total = predict.describe_all(self, u, i), len(u) * len(i)
+        shown, total = at_exposure(self, exposure), len(u) * len(i)
+        parts = predict.describe_all(shown, u, i)
         return write_tables(path, parts, overwrite=overwrite, total=total, progress=progress)
 
     # -- ranking ------------------------------------------------------------------------------
@@ -215,6 +263,7 @@ class FittedModel:
         among: Any = None,
         deny: Any = None,
         details: bool = False,
+        exposure: Any = None,
     ) -> Recommendations:
         """Return the best items for users, best first.
 
@@ -240,11 +289,14 @@ class FittedModel:
             Whether to add a 90% interval of the value, the reason (the user's own item that
             contributes most to the rate, see ``explain``), and the numbers of entries that the
             user and the item have: what rests on one or two entries is uncertain.
+        exposure : number, optional
+            The exposure of all pairs, in place of those of their users and items: 1 ranks items
+            that were on sale for a week equally with those that were on sale for a year.
         """
         rows = self._users_to_rank(users)
         parts = recommend.best(
             self, rows, n, by=by, seen=self._seen(exclude_seen, seen), among=among, deny=deny,
-            own=self._own(details, seen),
+            own=self._own(details, seen), exposure=exposure,
         )  # fmt: skip
         return Recommendations.concatenate(parts)
 
@@ -260,6 +312,7 @@ class FittedModel:
         among: Any = None,
         deny: Any = None,
         details: bool = False,
+        exposure: Any = None,
         overwrite: bool = False,
         progress: bool | None = None,
     ) -> int:
@@ -270,7 +323,7 @@ class FittedModel:
         rows = self._users_to_write(users)
         parts = recommend.best(
             self, rows, n, by=by, seen=self._seen(exclude_seen, seen), among=among, deny=deny,
-            own=self._own(details, seen),
+            own=self._own(details, seen), exposure=exposure,
         )  # fmt: skip
         total = len(rows) * whole("n", n)
         return write_tables(path, parts, overwrite=overwrite, total=total, progress=progress)
@@ -305,7 +358,69 @@ class FittedModel:
         """Return the contribution of each component to the rate of a pair, fits x components."""
         u, i = self._one_pair(user, item)
         parts = [fit.users.mean_[u] * fit.items.mean_[i] for fit in self.posteriors]
-        return np.asarray(parts, dtype=np.float64) / len(parts)
+        exposure = self.combined.exposure(np.array([u]), np.array([i]))
+        return np.asarray(parts, dtype=np.float64) / len(parts) * exposure
+
+    # -- components ---------------------------------------------------------------------------
+
+    def factors(self, axis: str, kind: str = "mean", *, fit: int | None = None) -> FactorTable:
+        """Return the factors of all users or items, with their ids.
+
+        The factors of a model are those of its fits side by side, as ``transform`` returns them: K
+        columns per fit, in the order of the fits. Their products, summed over all columns, are the
+        rates. The first K columns belong to the first (or best) fit, which ``top_items``,
+        ``hcpf components`` and reports describe.
+
+        Parameters
+        ----------
+        axis : {"items", "users"}
+            Which factors.
+        kind : {"mean", "scaled", "share"}
+            "mean" is the posterior mean; that of items is divided by the number of fits. "scaled"
+            is the mean times the activity parameter of the row, so that popular and rare rows
+            compare: the gene score and the cell score of scHPF. "share" of items is the share of
+            a component's expected entries, per column (the words of a topic); "share" of users is
+            the share of the user's expected entries, per row (the topics of a document).
+        fit : int, optional
+            The columns of one fit only, counted from 0; its means are not divided.
+
+        Returns
+        -------
+        FactorTable
+            Its ``to_pandas()`` is a data frame with the ids as its index, and ``values`` an array.
+        """
+        return factor_table(self, axis, kind, fit)
+
+    def top_items(
+        self,
+        n: int = 10,
+        *,
+        kind: str = "relevance",
+        weight: float = RELEVANCE_WEIGHT,
+        fit: int = 0,
+        names: Any = None,
+    ) -> "TopItems":
+        """Return the items that stand for each component of one fit, best first.
+
+        Parameters
+        ----------
+        n : int, default 10
+            The number of items per component.
+        kind : {"relevance", "scaled", "share", "mean"}
+            What to rank by. "relevance" suits words and products: ``weight`` times the logarithm of
+            the item's share of the component, plus ``1 - weight`` times that of its lift. "scaled"
+            suits genes: the factor times the activity parameter, which is large for rare genes.
+            "share" and "mean" rank the most frequent items first, whatever they are elsewhere.
+        weight : float, default 0.4
+            Only for "relevance": 1 ranks by the share, 0 by the lift.
+        fit : int, default 0
+            Which fit, counted from 0; the first is the best with ``combine="best"``.
+        names : mapping, path or sequence, optional
+            Names of items by id, or in the order of the items, for a column ``name``.
+        """
+        from hcpf.model.components import top_items
+
+        return top_items(self, n, kind=kind, weight=weight, fit=fit, names=names)
 
     # -- new users and items ------------------------------------------------------------------
 
@@ -316,6 +431,8 @@ class FittedModel:
         exclude: Any = None,
         measured_items: str = "all",
         unknown: str = "error",
+        layer: str | None = None,
+        user_exposure: Any = None,
     ) -> "FittedModel":
         """Return a model for new users, estimated with the item factors held fixed.
 
@@ -342,6 +459,10 @@ class FittedModel:
             The other items then take no part.
         unknown : {"error", "drop"}
             What to do with entries of items that the model does not have.
+        layer : str, optional
+            The layer of an AnnData to read instead of its ``X``.
+        user_exposure : number, array, mapping or str, optional
+            Exposures of the new users, as in ``HCPF.fit``; fitted users keep theirs by default.
 
         Notes
         -----
@@ -349,10 +470,13 @@ class FittedModel:
         lacks fitted items that count as missing, or has unknown ones.
         """
         return fold_in.fold_in(
-            self, Axis.USERS, X, exclude, measured=measured_items, unknown=unknown
-        )
+            self, Axis.USERS, X, exclude, measured=measured_items, unknown=unknown, layer=layer,
+            exposure=user_exposure,
+        )  # fmt: skip
 
-    def fold_in_items(self, X: Any, *, exclude: Any = None) -> "FittedModel":
+    def fold_in_items(
+        self, X: Any, *, exclude: Any = None, item_exposure: Any = None
+    ) -> "FittedModel":
         """Return a model for new items, estimated with the user factors held fixed.
 
         Parameters
@@ -362,30 +486,43 @@ class FittedModel:
             must have the fitted users as its rows.
         exclude : Interactions or matrix, optional
             As in ``fold_in``.
+        item_exposure : number, array, mapping or str, optional
+            Exposures of the new items, as in ``HCPF.fit``; fitted items keep theirs by default.
         """
-        return fold_in.fold_in(self, Axis.ITEMS, X, exclude)
+        return fold_in.fold_in(self, Axis.ITEMS, X, exclude, exposure=item_exposure)
 
     def transform(
-        self, X: Any, *, measured_items: str = "all", unknown: str = "error"
+        self,
+        X: Any,
+        *,
+        measured_items: str = "all",
+        unknown: str = "error",
+        layer: str | None = None,
+        user_exposure: Any = None,
     ) -> FloatArray:
         """Return the factors of new users (rows of ``X``), those of several fits side by side.
 
         Parameters are those of ``fold_in``.
         """
-        found = self.fold_in(X, measured_items=measured_items, unknown=unknown)
+        found = self.fold_in(
+            X, measured_items=measured_items, unknown=unknown, layer=layer,
+            user_exposure=user_exposure,
+        )  # fmt: skip
         return found.combined.factors(Axis.USERS).astype(np.float64)
 
-    def transform_items(self, X: Any) -> FloatArray:
+    def transform_items(self, X: Any, *, item_exposure: Any = None) -> FloatArray:
         """Return the factors of new items (columns of ``X``), several fits side by side."""
-        return self.fold_in_items(X).combined.factors(Axis.ITEMS).astype(np.float64)
+        found = self.fold_in_items(X, item_exposure=item_exposure)
+        return found.combined.factors(Axis.ITEMS).astype(np.float64)
 
-    def score(self, X: Any) -> float:
+    def score(self, X: Any, *, user_exposure: Any = None) -> float:
         """Return the mean log-likelihood of held-out entries of new users, in nats.
 
         The rows of ``X`` are folded in on four fifths of their entries. The rest is scored, each
         observed entry with its share of the missing pairs (or alone with train_on="observed").
+        ``user_exposure`` is as in ``fold_in``.
         """
-        return fold_in.score(self, X)
+        return fold_in.score(self, X, user_exposure)
 
     # -- files --------------------------------------------------------------------------------
 
@@ -425,15 +562,38 @@ class FittedModel:
 
         return load(as_path("path", path), check=check)
 
-    def write_anndata(self, adata: Any, key: str = "hcpf") -> None:
+    def write_anndata(
+        self,
+        adata: Any,
+        key: str = "hcpf",
+        *,
+        kind: str = "mean",
+        obs_columns: bool = False,
+        strict: bool = True,
+    ) -> None:
         """Write the factors to ``adata.obsm["X_" + key]`` and ``adata.varm[key]``.
 
-        The names of its observations and variables must be fitted users and items.
+        Columns are those of ``factors``. How the model was fitted goes to ``adata.uns[key]``: the
+        element with its parameters, K, the number of fits, the seed and the version of hcpf.
+
+        Parameters
+        ----------
+        adata : anndata.AnnData
+            Its observations and variables may be any of the fitted users and items.
+        key : str, default "hcpf"
+            The name to write to.
+        kind : {"mean", "scaled", "share"}
+            As in ``factors``.
+        obs_columns : bool, default False
+            Whether to write each column to ``adata.obs`` as well, named hcpf_0, hcpf_1, ..., for
+            ``scanpy.pl.umap(adata, color="hcpf_0")``.
+        strict : bool, default True
+            Whether an observation or variable that was not fitted is an error; otherwise its
+            factors are NaN.
         """
-        users = self.user_index.positions(np.asarray(adata.obs_names, dtype=object))
-        items = self.item_index.positions(np.asarray(adata.var_names, dtype=object))
-        adata.obsm[f"X_{key}"] = self.combined.factors(Axis.USERS)[users]
-        adata.varm[key] = self.combined.factors(Axis.ITEMS)[items]
+        from hcpf.model.annotated import write_anndata
+
+        write_anndata(self, adata, key, kind=kind, obs_columns=obs_columns, strict=strict)
 
     def _seen(self, exclude_seen: bool, seen: Any) -> Csr | None:
         if not flag("exclude_seen", exclude_seen):

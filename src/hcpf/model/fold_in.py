@@ -1,6 +1,7 @@
 """New users and items of a fitted model, estimated with the other axis held fixed."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,9 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._checks import one_of
-from hcpf._types import Csr
+from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis
+from hcpf.core.exposure import Exposure
 from hcpf.core.fold_in import NewRows, fold_in_rows
+from hcpf.core.odd_entries import limit_new_rows
 from hcpf.core.posterior import Posterior
 from hcpf.data.align import joined
 from hcpf.data.canonical import Duplicates
@@ -20,6 +23,8 @@ from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import row_of_entries, select, without
 from hcpf.errors import InputError
 from hcpf.model.alignment import Aligned, as_interactions, over_both, over_known, union
+from hcpf.model.exposure import joined_exposure, new_exposure, with_exposure
+from hcpf.model.posterior import Folded
 from hcpf.model.predict import distribution
 
 if TYPE_CHECKING:
@@ -40,12 +45,14 @@ def fold_in(
     *,
     measured: str = "all",
     unknown: str = "error",
+    layer: str | None = None,
+    exposure: Any = None,
 ) -> "FittedModel":
     """Return a model for the users (or items) of ``X``."""
     only_listed = one_of("measured_items", measured, MEASURED) == "listed"
     drop_unknown = one_of("unknown", unknown, UNKNOWN) == "drop"
     index = model.item_index if axis is Axis.USERS else model.user_index
-    aligned = over_known(X, axis.other, index, drop_unknown=drop_unknown)
+    aligned = over_known(X, axis.other, index, drop_unknown=drop_unknown, layer=layer)
     data = aligned.data
     _report_overlap(aligned, axis.other, len(index), only_listed)
     excluded = _kept_exclusions(model, data) if aligned.has_ids else None
@@ -54,7 +61,8 @@ def fold_in(
         excluded = union(excluded, over_both("exclude", exclude, users, items))
     listed = aligned.listed if only_listed else None
     known = _known_rows(model, axis, data) if aligned.has_ids else None
-    return _with_rows(model, axis, data, excluded, measured=listed, known=known)
+    own = new_exposure(model, axis, exposure, data, known, X)
+    return _with_rows(model, axis, data, excluded, measured=listed, known=known, exposure=own)
 
 
 def _report_overlap(aligned: Aligned, axis: Axis, n_known: int, only_listed: bool) -> None:
@@ -82,9 +90,12 @@ def _known_rows(model: "FittedModel", axis: Axis, data: Interactions) -> NDArray
         return None
 
 
-def score(model: "FittedModel", X: Any) -> float:
+def score(model: "FittedModel", X: Any, exposure: Any = None) -> float:
     """Return the mean log-likelihood of held-out entries of new users."""
-    data = over_known(X, Axis.ITEMS, model.item_index).data
+    aligned = over_known(X, Axis.ITEMS, model.item_index)
+    data = aligned.data
+    fitted_rows = _known_rows(model, Axis.USERS, data) if aligned.has_ids else None
+    own = new_exposure(model, Axis.USERS, exposure, data, fitted_rows, X)
     matrix, seed = data.matrix, model.settings.get("random_state")
     rng = np.random.default_rng(seed if isinstance(seed, int) else 0)
     held = rng.random(matrix.nnz) < _SCORED_FRACTION
@@ -92,41 +103,60 @@ def score(model: "FittedModel", X: Any) -> float:
         raise InputError("score: X has too few entries to hold out some. Pass more users.")
     scored = select(matrix, held)
     rest = Interactions(select(matrix, ~held), data.users, data.items)
-    known = _with_rows(model, Axis.USERS, rest, scored)
+    known = _with_rows(model, Axis.USERS, rest, scored, exposure=own)
     values = model.element.seen(scored.data.astype(np.float64))
     predicted = distribution(known, row_of_entries(scored), scored.indices)
     if model.value_model.train_on == "observed":
         return float(np.mean(predicted.log_density_observed(values)))
-    sums = [known.combined.factors(axis).sum(axis=0, dtype=np.float64) for axis in Axis]
+    sums = [known.combined.rate_sums(axis) for axis in Axis]
     observed = float(np.sum(known.combined.rates(row_of_entries(matrix), matrix.indices)))
     missing = max(float(sums[0] @ sums[1]) - observed, 0.0) / matrix.nnz
     return float(np.mean(predicted.log_density(values))) - missing
 
 
-def extend(model: "FittedModel", X: Any, duplicates: Duplicates) -> "FittedModel":
-    """Return the model with more data, its new users and items folded in one after the other."""
+def extend(
+    model: "FittedModel", X: Any, duplicates: Duplicates, exposure: Mapping[Axis, Any]
+) -> "FittedModel":
+    """Return the model with more data, its new users and items folded in one after the other.
+
+    ``exposure`` holds the exposures of the users and items of ``X``, as they were given.
+    """
     if model.data is None:
         raise InputError(
             "partial_fit adds entries to the training data, but this model was saved without them. "
             "Call fit on all entries, with warm_start=True to begin from this model."
         )
-    data = joined(model.data, _with_new_ids(model, X), duplicates)
+    more = _with_new_ids(model, X)
+    data = joined(model.data, more, duplicates)
     n_users, n_items = len(model.users), len(model.items)
+    users, items = (
+        joined_exposure(model, axis, exposure.get(axis), more, data, X) for axis in Axis
+    )
+    fitted = Exposure(_first(users, n_users), _first(items, n_items))
+    model = replace(model, posteriors=with_exposure(model.posteriors, fitted))
     excluded, posteriors = _resized(model.excluded, data.shape), model.posteriors
     if data.n_users > n_users:
         rows = sparse.csr_array(data.matrix[n_users:, :n_items])
         new = Interactions(rows, data.users[n_users:], model.items)
-        posteriors = _appended(posteriors, Axis.USERS, _with_rows(model, Axis.USERS, new))
+        own = None if users is None else users[n_users:]
+        found = _with_rows(model, Axis.USERS, new, exposure=own)
+        posteriors = _appended(posteriors, Axis.USERS, found)
     if data.n_items > n_items:
         wider = replace(model, posteriors=posteriors, users=data.users)
         new = Interactions(
             sparse.csr_array(data.matrix[:, n_items:]), data.users, data.items[n_items:]
         )
-        posteriors = _appended(posteriors, Axis.ITEMS, _with_rows(wider, Axis.ITEMS, new))
+        own = None if items is None else items[n_items:]
+        found = _with_rows(wider, Axis.ITEMS, new, exposure=own)
+        posteriors = _appended(posteriors, Axis.ITEMS, found)
     return replace(
         model, posteriors=posteriors, users=data.users, items=data.items, data=data,
         excluded=excluded,
     )  # fmt: skip
+
+
+def _first(exposure: FloatArray | None, size: int) -> FloatArray | None:
+    return None if exposure is None else exposure[:size]
 
 
 def _with_rows(
@@ -137,11 +167,12 @@ def _with_rows(
     *,
     measured: NDArray[np.int64] | None = None,
     known: NDArray[np.int64] | None = None,
+    exposure: FloatArray | None = None,
 ) -> "FittedModel":
     """Return the model with the rows of one axis replaced by those of ``data``.
 
     Only the ``measured`` rows of the other axis take part. ``known`` are the positions of rows that
-    were fitted before, -1 for others.
+    were fitted before, -1 for others. ``exposure`` is that of the new rows.
     """
     model.value_model.require(np.asarray(data.values, dtype=np.float64))
     entries = data.matrix if excluded is None else without(data.matrix, excluded)
@@ -155,14 +186,14 @@ def _with_rows(
         is_measured = np.zeros(matrix.shape[1], np.bool_)
         is_measured[measured] = True
         marks = select(marks, is_measured[marks.indices])
-    new = NewRows(matrix, marks, measured, known)
+    new = NewRows(matrix, marks, measured, known, exposure)
     rows = fold_in_rows(model.fold_in_model, axis, model.posteriors, new)
-    posteriors = tuple(
-        _replaced(fit, axis, mine) for fit, mine in zip(model.posteriors, rows, strict=True)
-    )
+    folded = (_replaced(fit, axis, mine) for fit, mine in zip(model.posteriors, rows, strict=True))
+    entries = sparse.csr_array(matrix.T) if axis is Axis.ITEMS else matrix
+    posteriors = tuple(limit_new_rows(fit, axis, model.value_model, entries) for fit in folded)
     return replace(
         model, posteriors=posteriors, users=data.users, items=data.items, data=data,
-        excluded=excluded,
+        excluded=excluded, folded=Folded(axis, model, measured),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hcpf._types import FloatArray
 from hcpf.core.axis import Axis
 from hcpf.core.value_model import ValueModel
 from hcpf.model.fitted import FittedModel
@@ -51,6 +52,7 @@ def describe_fit(model: FittedModel) -> dict[str, Any]:
         "passes": model.n_iter,
         "max_iter": model.settings.get("max_iter"),
         "elbo": None if last is None else last.elbo,
+        "tempering": model.tempering,
         "seconds": None if last is None else last.seconds,
         "interrupted": model.interrupted,
         "ended": _reason_to_stop(model),
@@ -64,10 +66,18 @@ def describe_model(model: FittedModel) -> dict[str, Any]:
         **describe_fit(model),
         "sparsity": None if model.data is None else model.data.sparsity,
         "priors": asdict(model.priors),
-        "tempering": model.tempering,
+        "exposure": {axis.word: _describe_exposure(model.exposure.axis(axis)) for axis in Axis},
         "solver": model.settings.get("solver"),
         "seed": seed if isinstance(seed, int) else None,
     }
+
+
+def _describe_exposure(exposure: FloatArray | None) -> dict[str, float] | None:
+    """Return the extremes and the median of exposures; None if all are 1."""
+    if exposure is None:
+        return None
+    low, median, high = np.quantile(exposure, [0.0, 0.5, 1.0]).tolist()
+    return {"low": low, "median": median, "high": high}
 
 
 def describe_typical_values(

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
 from hcpf.core.theta import draw_means
+from hcpf.data.exposure import pair_exposure
 from hcpf.data.ids import IdIndex
 from hcpf.distributions.intervals import value_intervals
 from hcpf.distributions.pair import PairDistribution
@@ -46,49 +47,46 @@ def pair_positions(model: "FittedModel", users: Any, items: Any) -> tuple[Positi
     return u, i
 
 
-def distribution(model: "FittedModel", u: Positions, i: Positions) -> PairDistribution:
+def rates(model: "FittedModel", u: Positions, i: Positions, exposure: Any = None) -> FloatArray:
+    """Return the rates of pairs of any shape, at the fitted exposures or at those given."""
+    given = pair_exposure(exposure, u.shape)
+    flat = u.ravel(), i.ravel(), None if given is None else given.ravel()
+    return model.combined.rates(*flat).reshape(u.shape)
+
+
+def distribution(
+    model: "FittedModel", u: Positions, i: Positions, exposure: Any = None
+) -> PairDistribution:
     """Return the distribution of pairs of any shape at the posterior means of rates and theta."""
-    flat = u.ravel(), i.ravel()
-    element = model.combined.element_at(model.element, *flat).reshape(u.shape)
-    return model.value_model.distribution(model.combined.rates(*flat).reshape(u.shape), element)
+    element = model.combined.element_at(model.element, u.ravel(), i.ravel()).reshape(u.shape)
+    return model.value_model.distribution(rates(model, u, i, exposure), element)
 
 
 def sampled_distribution(
-    model: "FittedModel", u: Positions, i: Positions, size: int, rng: np.random.Generator
-) -> PosteriorPredictive:
+    model: "FittedModel", u: Positions, i: Positions, size: int, rng: np.random.Generator,
+    exposure: Any = None,
+) -> PosteriorPredictive:  # fmt: skip
     """Return the distribution of pairs of any shape, averaged over draws from the posterior."""
     flat, shape = (u.ravel(), i.ravel()), (size, *u.shape)
-    rates = _draw_rates(model, *flat, size, rng).reshape(shape)
-    element = _draw_elements(model, *flat, size, rng).reshape(shape)
+    given = pair_exposure(exposure, u.shape)
+    draws = model.posterior.sample(size, rng)
+    rates = draws.rates(*flat, None if given is None else given.ravel()).reshape(shape)
+    element = _draw_elements(model, *flat, draws.fits, rng).reshape(shape)
     return PosteriorPredictive(model.value_model.distribution(rates, element))
 
 
-def _draw_rates(
-    model: "FittedModel", u: Positions, i: Positions, size: int, rng: np.random.Generator
-) -> FloatArray:
-    users, u = np.unique(u, return_inverse=True)
-    items, i = np.unique(i, return_inverse=True)
-    rates = np.zeros((size, len(u)))
-    n_fits = len(model.posteriors)
-    for j, fit in enumerate(model.posteriors):  # the fits take turns
-        for draw in range(j, size, n_fits):
-            s = fit.users.at(users).sample(1, rng)[0]
-            v = fit.items.at(items).sample(1, rng)[0]
-            rates[draw] = np.einsum("jk,jk->j", s[u], v[i], dtype=np.float64)
-    return rates
-
-
 def _draw_elements(
-    model: "FittedModel", u: Positions, i: Positions, size: int, rng: np.random.Generator
+    model: "FittedModel", u: Positions, i: Positions, fits: Positions, rng: np.random.Generator
 ) -> Element:
     """Return the element of each draw and pair; theta is drawn too under partial pooling."""
     element = model.value_model.element
     if model.value_model.vary_by is None:
         return element
-    means = np.empty((size, len(u)))
-    for draw in range(size):
-        fit = model.posteriors[draw % len(model.posteriors)]
-        means[draw] = draw_means(element, fit.users.theta, fit.items.theta, u, i, rng)
+    means = np.empty((len(fits), len(u)))
+    for draw, number in enumerate(fits):
+        fit = model.posteriors[number]
+        thetas = fit.users.predictive_theta, fit.items.predictive_theta
+        means[draw] = draw_means(element, *thetas, u, i, rng)
     return element.with_mean(means)
 
 

@@ -15,8 +15,10 @@ from scipy import sparse
 
 from hcpf._types import Csr
 from hcpf.core import kernels
-from hcpf.core.posterior import Posterior
+from hcpf.core.exposure import NO_EXPOSURE, Exposure
+from hcpf.core.posterior import Posterior, scale_rows
 from hcpf.core.threads import run_in_parallel, single_blas_thread
+from hcpf.data.shards.matrix import StoredMatrix
 
 _USERS_AT_ONCE = 1 << 14  # whose best items are returned together
 MAX_BLOCK, _MIN_BLOCK = 128, 16  # users of a tile
@@ -62,10 +64,12 @@ class Rates:
     fits: Sequence[tuple[Factors, Factors]]
     sign: float = 1.0
     n_parts: int = 1
+    exposure: Exposure = NO_EXPOSURE
 
     def of(self, rows: Rows) -> FillTile:
         """Return a function that fills in the tile of these users and a range of items."""
-        blocks = [np.float32(self.sign) * users[rows] for users, _ in self.fits]
+        own = self.exposure.of_users(rows).users
+        blocks = [np.float32(self.sign) * scale_rows(users[rows], own) for users, _ in self.fits]
 
         def fill(columns: slice, tile: Tile) -> None:
             multiply(blocks[0], self.fits[0][1][columns], tile[0])
@@ -73,6 +77,7 @@ class Rates:
             for block, (_, items) in zip(blocks[1:], self.fits[1:], strict=True):
                 multiply(block, items[columns], more)
                 np.add(tile[0], more, out=tile[0])
+            _expose(tile, self.exposure, columns)
 
         return fill
 
@@ -82,6 +87,7 @@ class Consensus:
     """Score by the geometric mean of the rates of several fits."""
 
     fits: Sequence[tuple[Factors, Factors]]
+    exposure: Exposure = NO_EXPOSURE
 
     @property
     def n_parts(self) -> int:
@@ -95,6 +101,7 @@ class Consensus:
         def fill(columns: slice, tile: Tile) -> None:
             for part, block, (_, items) in zip(tile, blocks, self.fits, strict=True):
                 multiply(block, items[columns], part)
+            _expose(tile, self.exposure, columns)
 
         return fill
 
@@ -102,7 +109,17 @@ class Consensus:
 def consensus(fits: Sequence[Posterior]) -> Score:
     """Score by the geometric mean of the rates of several fits."""
     factors = [(fit.users.mean_, fit.items.mean_) for fit in fits]
-    return Rates(factors) if len(factors) == 1 else Consensus(factors)
+    # The exposure of a user has no part in the order of the items.
+    exposure = Exposure(items=fits[0].items.exposure)
+    if len(factors) == 1:
+        return Rates(factors, exposure=exposure)
+    return Consensus(factors, exposure)
+
+
+def _expose(tile: Tile, exposure: Exposure, columns: slice) -> None:
+    """Multiply scores by the exposures of their items."""
+    if exposure.items is not None:
+        tile *= exposure.items[columns].astype(np.float32)
 
 
 def multiply(users: Factors, items: Factors, out: Factors) -> None:
@@ -208,8 +225,11 @@ def _listed(seen: Csr | None, rows: Rows) -> tuple[Rows, Rows, NDArray[np.int32]
     if seen is None:
         nothing = np.zeros(len(rows), np.int64)
         return nothing, nothing.copy(), np.zeros(0, np.int32)
-    start, stop = seen.indptr[rows].astype(np.int64), seen.indptr[rows + 1].astype(np.int64)
-    return start, stop, seen.indices
+    entries = seen
+    if isinstance(seen, StoredMatrix):  # only these rows are read from disk
+        entries, rows = seen[rows], np.arange(len(rows))
+    start, stop = entries.indptr[rows], entries.indptr[rows + 1]
+    return start.astype(np.int64), stop.astype(np.int64), entries.indices
 
 
 def profiles(mine: Factors, others: Factors) -> Factors:

@@ -14,6 +14,7 @@ from hcpf.errors import InputError
 from hcpf.model.alignment import over_both
 from hcpf.model.combine import Positions
 from hcpf.model.explain import main_sources
+from hcpf.model.exposure import at_exposure
 from hcpf.model.predict import describe, listed
 from hcpf.model.ranking import (
     FillTile,
@@ -58,17 +59,19 @@ def best(
     among: Any = None,
     deny: Any = None,
     own: Csr | None = None,
+    exposure: Any = None,
 ) -> Iterator[Recommendations]:
     """Yield the best items of some users, a few users at a time.
 
     ``own`` holds the entries of the users; with it the details of every pair are added.
+    ``exposure`` is that of all pairs, instead of the fitted ones.
     """
-    denied, n = _denied(model, among, deny), whole("n", n)
+    denied, n, shown = _denied(model, among, deny), whole("n", n), at_exposure(model, exposure)
     item_entries = None if own is None else np.bincount(own.indices, minlength=own.shape[1])
-    for part in best_items(_score(model, by), len(model.items), seen, rows, n, denied):
-        table = _table(model, part.rows, part.columns, part.rank)
+    for part in best_items(_score(shown, by), len(model.items), seen, rows, n, denied):
+        table = _table(shown, part.rows, part.columns, part.rank)
         if own is not None and item_entries is not None:
-            details = _details(model, part.rows, part.columns, own, item_entries)
+            details = _details(model, shown, part.rows, part.columns, own, item_entries)
             table = Recommendations(**table.columns(), **details)
         yield table
 
@@ -95,10 +98,14 @@ def _table(model: "FittedModel", u: Positions, i: Positions, rank: Positions) ->
 
 
 def _details(
-    model: "FittedModel", u: Positions, i: Positions, own: Csr, item_entries: NDArray[np.int64]
-) -> dict[str, NDArray[Any]]:
-    """Return interval, reason and the numbers of entries behind each pair, as columns."""
-    predicted = describe(model, u, i, DETAILS_LEVEL)
+    model: "FittedModel", shown: "FittedModel", u: Positions, i: Positions, own: Csr,
+    item_entries: NDArray[np.int64],
+) -> dict[str, NDArray[Any]]:  # fmt: skip
+    """Return interval, reason and the numbers of entries behind each pair, as columns.
+
+    ``shown`` has the exposures to predict at; reasons come from the fitted ones.
+    """
+    predicted = describe(shown, u, i, DETAILS_LEVEL)
     source, share = main_sources(model, u, i, own)
     reason = np.full(len(u), None, dtype=object)
     reason[source >= 0] = model.items[source[source >= 0]]
@@ -125,16 +132,18 @@ def _score(model: "FittedModel", by: str) -> Score:
     """Return what scores all items for some users."""
     if one_of("by", by, CRITERIA) == "consensus":
         return consensus(model.posteriors)
-    value_model = model.value_model
+    value_model, exposure = model.value_model, model.exposure
     fits = [(fit.users.mean_, fit.items.mean_) for fit in model.posteriors]
     if by == "probability":
-        return Rates(fits)
+        return Rates(fits, exposure=exposure)
     if value_model.hurdle and by == "value" and not value_model.varies(Axis.ITEMS):
-        return Rates(fits)  # all items of a user have the same value: the probability decides
+        # All items of a user have the same value: the probability decides.
+        return Rates(fits, exposure=exposure)
     if value_model.vary_by is None:
         # With a shared mean every criterion is monotone in the rate.
-        return Rates(fits, sign=float(np.sign(float(np.asarray(value_model.element.mean)))))
-    return _PooledValues(model, by, Rates(fits))
+        sign = float(np.sign(float(np.asarray(value_model.element.mean))))
+        return Rates(fits, sign=sign, exposure=exposure)
+    return _PooledValues(model, by, Rates(fits, exposure=exposure))
 
 
 @dataclass(frozen=True, eq=False)

@@ -154,7 +154,7 @@ def _entries(model: FittedModel, axis: Axis) -> tuple[NDArray[np.int64], FloatAr
 def _median_partner(model: FittedModel, fit: int, axis: Axis) -> float:
     """Return Psi' of the median row; what changes nothing where the axis is not pooled."""
     conjugate = _conjugate(model.element)
-    theta = model.posteriors[fit].axis(axis).theta
+    theta = model.posteriors[fit].axis(axis).predictive_theta
     if theta is None:
         return 0.0 if conjugate.sharing is not None and conjugate.sharing.additive else 1.0
     known = _entries(model, axis)[0] > 0
@@ -167,7 +167,7 @@ def _conjugate(element: Element) -> Conjugate:
 
 
 def _pooled(posterior: Posterior, axis: Axis) -> ThetaPosterior:
-    theta = posterior.axis(axis).theta
+    theta = posterior.axis(axis).predictive_theta
     assert theta is not None
     return theta
 

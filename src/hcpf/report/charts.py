@@ -6,14 +6,17 @@ import numpy as np
 
 from hcpf._types import FloatArray
 from hcpf.core.axis import Axis as ModelAxis
-from hcpf.evaluate import Calibration, ComponentPath
+from hcpf.data.words import Words
+from hcpf.evaluate import Calibration, Candidate, ComponentPath, Consensus
 from hcpf.evaluate.predictive_checks import ActivityCheck, ValueCheck
 from hcpf.model.components import Components
 from hcpf.model.fitted import FittedModel
 from hcpf.model.history import Check
-from hcpf.report.drawing import Axis, BarList, Chart, Charts, HeatMap
+from hcpf.report.drawing import Axis, Chart, Charts
+from hcpf.report.lists import BarList, HeatMap
 from hcpf.report.text import percent, tick
 
+WORDS = Words()
 _STYLES = ("model", "first", "second", "third")  # of a model and its baselines
 _IDEAL = "exactly right"
 _SHOWN = 24  # components
@@ -81,17 +84,17 @@ def _pit(found: Calibration) -> Chart:
     return chart
 
 
-def values(check: ValueCheck) -> Charts:
+def values(check: ValueCheck, words: Words = WORDS) -> Charts:
     """Draw histogram, quantiles and tail of the values."""
-    return Charts([_histogram(check), _quantiles(check), _tail(check)])
+    return Charts([_histogram(check, words), _quantiles(check), _tail(check, words)])
 
 
-def _histogram(check: ValueCheck) -> Chart:
+def _histogram(check: ValueCheck, words: Words) -> Chart:
     shares, edges, log = check.histogram, check.histogram.at, check.log_scale
     chart = Chart(
         "How often does each value occur?",
         "Bars are the data, the line is the model; they agree where the model fits.",
-        Axis("value", float(edges[0]), float(edges[-1]), log and edges[0] > 0),
+        Axis(words.value_axis, float(edges[0]), float(edges[-1]), log and edges[0] > 0),
         Axis.over("share of values", shares.observed, shares.high, zero=True, write=percent),
     )
     chart.bars("observed", edges, shares.observed, "observed")
@@ -114,12 +117,12 @@ def _quantiles(check: ValueCheck) -> Chart:
     return chart
 
 
-def _tail(check: ValueCheck) -> Chart:
+def _tail(check: ValueCheck, words: Words) -> Chart:
     tail, floor = check.tail, 0.5 / check.n_values
     chart = Chart(
         "How rare are the largest values?",
         "Points are the data; they should stay in the shaded range of the model.",
-        Axis.over("value", tail.at, log=check.log_scale),
+        Axis.over(words.value_axis, tail.at, log=check.log_scale),
         Axis("share of values above", floor, 1.0, True, percent),
     )
     banded, lined, dotted = tail.high > floor, tail.mean > floor, tail.observed > 0
@@ -167,9 +170,9 @@ def relative_changes(history: Sequence[Check]) -> tuple[FloatArray, FloatArray]:
     return passes[1:], change / np.maximum(np.diff(passes), 1.0)
 
 
-def activity(check: ActivityCheck, axis: ModelAxis) -> Chart:
+def activity(check: ActivityCheck, axis: ModelAxis, words: Words = WORDS) -> Chart:
     """Draw the share of users (or items) with at least a number of entries."""
-    rows, others = axis.value, axis.other.value
+    rows, others = (words.users, words.items)[:: 1 if axis is ModelAxis.USERS else -1]
     at, observed, drawn = check.share_with_at_least()
     floor = 0.5 / len(check.observed)
     chart = Chart(
@@ -187,7 +190,7 @@ def component_shares(found: Components, labels: Sequence[str]) -> BarList:
     """Draw what share of the expected pairs each component explains."""
     size = min(len(found), _SHOWN)
     names = [
-        f"{j + 1}: {', '.join(labels[int(i)] for i in found.distinctive(j, _NAMED))}"
+        f"{found.number[j]}: {', '.join(labels[int(i)] for i in found.distinctive(j, _NAMED))}"
         for j in range(size)
     ]
     return BarList(
@@ -204,7 +207,7 @@ def overlap(found: Components) -> HeatMap:
     return HeatMap(
         "How much do components overlap?",
         "The darker a square, the more items the two components share.",
-        [str(j + 1) for j in range(size)],
+        [str(number) for number in found.number[:size]],
         found.overlap[:size, :size],
     )
 
@@ -225,3 +228,25 @@ def component_path(path: ComponentPath) -> Chart:
     chart.errors(sizes, value - error, value + error, "model")
     chart.line("log-likelihood", sizes, value, "model", dots=True)
     return chart
+
+
+def consensus(found: Consensus) -> Charts:
+    """Draw the stability and the held-out log-likelihood against the number of components."""
+    sizes = [float(c.n_components) for c in found.candidates]
+    across = Axis.over("number of components", sizes, ticks_at=tuple(sizes))
+    lines = {
+        "matched cosine": [c.stability.cosine for c in found.candidates],
+        "silhouette": [c.stability.silhouette for c in found.candidates],
+    }
+    stability = Chart(
+        "How stable are the components?",
+        "Higher is better; at 1 all fits find the same components.",
+        across,
+        Axis.over("stability", [0.0, 1.0]),
+    )
+    for (name, values), style in zip(lines.items(), ("model", "observed"), strict=True):
+        stability.line(name, sizes, values, style, dots=True)
+    likelihood = component_path(ComponentPath([
+        Candidate(c.n_components, c.log_likelihood, c.seconds) for c in found.candidates
+    ]))  # fmt: skip
+    return Charts([stability, likelihood])

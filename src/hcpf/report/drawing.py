@@ -24,9 +24,19 @@ from hcpf._types import FloatArray
 from hcpf.errors import InputError
 from hcpf.io import as_path, atomic_path, os_errors
 from hcpf.model.tables import Table
+from hcpf.report.marks import (
+    BOX,
+    CHARACTER,
+    CIRCLE,
+    LINE,
+    LINE_CHARACTERS,
+    NOTHING,
+    PATH,
+    TEXT,
+    TIP,
+    WIDTH,
+)
 from hcpf.report.text import percent, short, tick, tick_percent
-
-_MIN_LABEL_WIDTH = 18.0  # of a heat map's labels, two digits and a gap
 
 LIGHT = {
     "ink": "#1f2328", "muted": "#59636e", "paper": "#fff", "panel": "#f6f8fa", "edge": "#d1d9e0",
@@ -40,19 +50,7 @@ DARK = {
     "third": "#c79bf0", "observed": "#d0d7de", "bar": "#4b5663", "focus": "#6cb0f5",
 }  # fmt: skip
 
-# Lengths are in units of the drawing, which is WIDTH wide and is scaled to the room it has.
-WIDTH = 380
-_HEIGHT, _RIGHT, _TOP, _BOTTOM = 272, 16, 28, 44
-_CHARACTER = 6.6  # about the width of a character of the 12-unit font
-_LINE = 18  # height of a line of text
-_LINE_CHARACTERS = 58  # that fit into the width
-
-_PATH = Markup('<path class="{}" d="{}"/>')
-_TEXT = Markup('<text class="{}" x="{:.1f}" y="{:.1f}">{}</text>')
-_CIRCLE = Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{}">{}</circle>')
-_BOX = Markup('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"{}>{}</rect>')
-_TIP = Markup("<title>{}</title>")  # browsers show it as a tooltip, without any script
-_NOTHING = Markup("")
+_HEIGHT, _RIGHT, _TOP, _BOTTOM = 272, 16, 28, 44  # of a chart with two axes
 
 Numbers = FloatArray | Sequence[float]
 ToText = Callable[[float], str]
@@ -93,11 +91,11 @@ class Drawing(ABC):
     def to_svg(self) -> str:
         """Return an SVG file: the drawing with its heading and colors."""
         body, height = self._body()
-        lines = textwrap.wrap(self.how, _LINE_CHARACTERS)
-        heading = _TEXT.format("heading", 0.0, 14.0, self.title) + _NOTHING.join(
-            _TEXT.format("", 0.0, 14.0 + _LINE * (j + 1), line) for j, line in enumerate(lines)
+        lines = textwrap.wrap(self.how, LINE_CHARACTERS)
+        heading = TEXT.format("heading", 0.0, 14.0, self.title) + NOTHING.join(
+            TEXT.format("", 0.0, 14.0 + LINE * (j + 1), line) for j, line in enumerate(lines)
         )
-        top, margin = _LINE * (len(lines) + 1.5), 12.0
+        top, margin = LINE * (len(lines) + 1.5), 12.0
         whole = Markup(
             '<style>{}</style><rect class="paper" width="100%" height="100%"/>'
             '<g transform="translate({m} {m})">{}<g transform="translate(0 {})">{}</g></g>'
@@ -284,7 +282,7 @@ class Chart(Drawing):
         x, bottom = self._at(xs, low)
         _, top = self._at(xs, high)
         d = "".join(f"M{a:.1f} {b:.1f}V{c:.1f}" for a, b, c in zip(x, bottom, top, strict=True))
-        self._marks.append(_PATH.format(f"error {css}", d))
+        self._marks.append(PATH.format(f"error {css}", d))
 
     def bars(self, name: str, edges: Numbers, heights: Numbers, css: str) -> None:
         """Add bars between edges, from the bottom of the chart."""
@@ -296,27 +294,27 @@ class Chart(Drawing):
             span = f"{self.x.write(edges[j])} to {self.x.write(edges[j + 1])}"
             text, center = self.y.write(float(height)), float(edges[j] + edges[j + 1]) / 2
             width, length = max(right[j] - left[j] - 1, 0.5), max(base[j] - top[j], 0.0)
-            tip = _TIP.format(f"{name}: {text}, {span}")
+            tip = TIP.format(f"{name}: {text}, {span}")
             self._marks.append(
-                _BOX.format(f"bar {css}", left[j] + 0.5, top[j], width, length, "", tip)
+                BOX.format(f"bar {css}", left[j] + 0.5, top[j], width, length, "", tip)
             )
             self._points.append(Point(name, center, span, float(height), text))
 
     def _add(self, css: str, d: str, name: str, shape: str) -> None:
-        self._marks.append(_PATH.format(css, d))
+        self._marks.append(PATH.format(css, d))
         self._legend.append((name, css, shape))
 
     def _add_dots(self, name: str, xs: Numbers, ys: Numbers, css: str, radius: float) -> None:
         for a, b, x, y in zip(*self._at(xs, ys), xs, ys, strict=True):
             point = Point(name, float(x), self.x.write(float(x)), float(y), self.y.write(float(y)))
-            tip = _TIP.format(f"{name}: {point.y_text} at {point.x_text}")
-            self._marks.append(_CIRCLE.format(css, a, b, radius, tip))
+            tip = TIP.format(f"{name}: {point.y_text} at {point.x_text}")
+            self._marks.append(CIRCLE.format(css, a, b, radius, tip))
             self._points.append(point)
 
     @property
     def _left(self) -> float:
         """Width of the labels of the upright axis."""
-        return 12.0 + _CHARACTER * max(len(self.y.label_at(at)) for at in self.y.ticks())
+        return 12.0 + CHARACTER * max(len(self.y.label_at(at)) for at in self.y.ticks())
 
     def _at(self, xs: Numbers, ys: Numbers) -> tuple[FloatArray, FloatArray]:
         x = self._left + np.clip(self.x.place(xs), -0.02, 1.02) * (WIDTH - self._left - _RIGHT)
@@ -330,7 +328,7 @@ class Chart(Drawing):
     def _body(self) -> tuple[Markup, float]:
         legend, top = self._draw_legend()
         return Markup('{}<g transform="translate(0 {})">{}{}</g>').format(
-            legend, top, self._frame(), _NOTHING.join(self._marks)
+            legend, top, self._frame(), NOTHING.join(self._marks)
         ), top + _HEIGHT
 
     def _draw_legend(self) -> tuple[Markup, float]:
@@ -338,18 +336,18 @@ class Chart(Drawing):
         parts: list[Markup] = []
         x, y = 0.0, 12.0
         for name, css, shape in reversed(self._legend):
-            width = 24.0 + _CHARACTER * len(name)
+            width = 24.0 + CHARACTER * len(name)
             if x > 0 and x + width > WIDTH:
-                x, y = 0.0, y + _LINE
+                x, y = 0.0, y + LINE
             if shape == "dot":
-                parts.append(_CIRCLE.format(css, x + 9, y - 4, 4, ""))
+                parts.append(CIRCLE.format(css, x + 9, y - 4, 4, ""))
             elif shape == "area":
-                parts.append(_BOX.format(css, x + 2, y - 9, 14, 10, "", ""))
+                parts.append(BOX.format(css, x + 2, y - 9, 14, 10, "", ""))
             else:
-                parts.append(_PATH.format(css, f"M{x:.1f} {y - 4}h18"))
-            parts.append(_TEXT.format("", x + 23, y, name))
+                parts.append(PATH.format(css, f"M{x:.1f} {y - 4}h18"))
+            parts.append(TEXT.format("", x + 23, y, name))
             x += width + 12.0
-        return _NOTHING.join(parts), y + 10.0 if parts else 0.0
+        return NOTHING.join(parts), y + 10.0 if parts else 0.0
 
     def _frame(self) -> Markup:
         """Return grid lines, tick labels and names of the axes."""
@@ -357,86 +355,14 @@ class Chart(Drawing):
         parts: list[Markup] = []
         for at in self.y.ticks():
             y = float(self._at([self.x.low], [at])[1][0])
-            parts.append(_PATH.format("grid", f"M{left:.1f} {y:.1f}H{right}"))
-            parts.append(_TEXT.format("end", left - 6, y + 4, self.y.label_at(at)))
+            parts.append(PATH.format("grid", f"M{left:.1f} {y:.1f}H{right}"))
+            parts.append(TEXT.format("end", left - 6, y + 4, self.y.label_at(at)))
         for at in self.x.ticks():
             x = float(self._at([at], [self.y.low])[0][0])
-            parts.append(_PATH.format("axis", f"M{x:.1f} {bottom}v4"))
-            parts.append(_TEXT.format("middle", x, bottom + 17.0, self.x.label_at(at)))
-        parts.append(_PATH.format("axis", f"M{left:.1f} {bottom}H{right}"))
-        parts.append(_TEXT.format("middle name", (left + right) / 2, _HEIGHT - 6.0, self.x.label))
+            parts.append(PATH.format("axis", f"M{x:.1f} {bottom}v4"))
+            parts.append(TEXT.format("middle", x, bottom + 17.0, self.x.label_at(at)))
+        parts.append(PATH.format("axis", f"M{left:.1f} {bottom}H{right}"))
+        parts.append(TEXT.format("middle name", (left + right) / 2, _HEIGHT - 6.0, self.x.label))
         # Level text at the top of the axis is easier to read than text on its side.
-        parts.append(_TEXT.format("name", 0.0, 12.0, f"↑ {self.y.label}"))
-        return _NOTHING.join(parts)
-
-
-@dataclass
-class HeatMap(Drawing):
-    """The lower triangle of a symmetric matrix of shares, darker where they are larger."""
-
-    title: str
-    how: str
-    names: Sequence[str]
-    shares: FloatArray
-    labels: tuple[str, str] = ("pair", "share")
-
-    def points(self) -> list[Point]:
-        """Return the shares of all pairs."""
-        return [
-            Point(name, float(k), f"{name} and {self.names[k]}", share, percent(share))
-            for j, name in enumerate(self.names)
-            for k in range(j)
-            for share in [float(self.shares[j, k])]
-        ]
-
-    def _body(self) -> tuple[Markup, float]:
-        size, points = len(self.names), self.points()
-        left, side = 26.0, (WIDTH - 30) / max(size, 4)
-        darkest = max([0.3, *(point.y for point in points)])
-        every = math.ceil(_MIN_LABEL_WIDTH / side)  # labels closer than that run together
-        parts = [
-            text
-            for j, name in enumerate(self.names)
-            if j % every == 0
-            for text in (
-                _TEXT.format("end", left - 5, (j + 0.5) * side + 4, name),
-                _TEXT.format("middle", left + (j + 0.5) * side, size * side + 16, name),
-            )
-        ]
-        rows = [j for j in range(size) for _ in range(j)]
-        for j, point in zip(rows, points, strict=True):
-            shade = Markup(' fill-opacity="{:.2f}"').format(max(point.y / darkest, 0.04))
-            tip = _TIP.format(f"{point.x_text}: {point.y_text}")
-            corner = left + point.x * side, j * side
-            parts.append(_BOX.format("cell", *corner, side - 1, side - 1, shade, tip))
-        return _NOTHING.join(parts), size * side + 24
-
-
-@dataclass
-class BarList(Drawing):
-    """Shares as bars, one below the other, each under its name."""
-
-    title: str
-    how: str
-    names: Sequence[str]
-    shares: Sequence[float]
-    labels: tuple[str, str] = ("name", "share")
-
-    def points(self) -> list[Point]:
-        """Return the shares."""
-        pairs = zip(self.names, map(float, self.shares), strict=True)
-        return [Point(name, float(j), name, y, percent(y)) for j, (name, y) in enumerate(pairs)]
-
-    def _body(self) -> tuple[Markup, float]:
-        points = self.points()
-        largest = max([point.y for point in points], default=0.0) or 1.0
-        parts: list[Markup] = []
-        for point in points:
-            top, text = 2 * _LINE * point.x, point.series
-            shown = text if len(text) <= _LINE_CHARACTERS else f"{text[: _LINE_CHARACTERS - 1]}…"
-            parts.append(_TEXT.format("", 0.0, top + 12, shown))
-            length = max((WIDTH - 60) * point.y / largest, 0.5)
-            tip = _TIP.format(f"{text}: {point.y_text}")
-            parts.append(_BOX.format("bar model", 0.0, top + 18, length, 10.0, "", tip))
-            parts.append(_TEXT.format("", length + 6, top + 27, point.y_text))
-        return _NOTHING.join(parts), 2.0 * _LINE * max(len(points), 1)
+        parts.append(TEXT.format("name", 0.0, 12.0, f"↑ {self.y.label}"))
+        return NOTHING.join(parts)

@@ -9,6 +9,7 @@ import numpy as np
 
 from hcpf._types import FloatArray
 from hcpf.core.axis import Axis
+from hcpf.data.words import Words
 from hcpf.elements import Presence
 from hcpf.evaluate import Evaluation, ModelScores, Score
 from hcpf.evaluate.predictive_checks import ActivityCheck, ValueCheck
@@ -21,6 +22,7 @@ from hcpf.report.text import id_text, score_texts
 
 _COMPONENTS, _ITEMS = 24, 8  # components shown, and items of each
 _CLOSEST = 8  # pairs of components in the table of overlaps
+_SAME = 0.995  # overlap above which a component repeats another one
 
 Facts = dict[str, Any]
 
@@ -148,7 +150,7 @@ def values(model: FittedModel, check: ValueCheck | None) -> Facts:
         "axes": [axis.word for axis in pooled_axes(model)],
         "mean": float(np.asarray(model.element.mean)),
         "sd": float(np.sqrt(np.asarray(model.element.variance))),
-        "charts": charts.values(check) if check else (),
+        "charts": charts.values(check, model.words) if check else (),
     }
 
 
@@ -199,7 +201,7 @@ def convergence(model: FittedModel) -> Facts:
     }
 
 
-def activity(checks: dict[Axis, ActivityCheck]) -> Facts:
+def activity(checks: dict[Axis, ActivityCheck], words: Words) -> Facts:
     """Return how activity and popularity spread, in the data and in the model."""
     return {
         "rows": [
@@ -212,7 +214,7 @@ def activity(checks: dict[Axis, ActivityCheck]) -> Facts:
             }
             for axis, check in checks.items()
         ],
-        "charts": [charts.activity(check, axis) for axis, check in checks.items()],
+        "charts": [charts.activity(check, axis, words) for axis, check in checks.items()],
     }
 
 
@@ -224,6 +226,8 @@ def _top_tenth(counts: FloatArray) -> float:
 
 def components(model: FittedModel, found: Components, labels: list[str]) -> Facts:
     """Return the items of each component, and which components overlap."""
+    repeated = _repeated(found)
+    distinct = [j for j in range(len(found)) if j not in repeated][:_COMPONENTS]
     shown = min(len(found), _COMPONENTS)
     first, second = np.triu_indices(shown, 1)
     overlap = found.overlap[first, second]
@@ -232,10 +236,23 @@ def components(model: FittedModel, found: Components, labels: list[str]) -> Fact
         "n_fits": len(model.posteriors),
         "n_components": len(found),
         "largest": found.share[:3].tolist(),
-        "cards": [_component(found, j, labels) for j in range(shown)],
+        "n_repeated": len(repeated),
+        "cards": [_component(found, j, labels) for j in distinct],
         "overlap": charts.overlap(found),
-        "closest": [(first[j] + 1, second[j] + 1, float(overlap[j])) for j in closest],
+        "closest": [
+            (found.number[first[j]], found.number[second[j]], float(overlap[j])) for j in closest
+        ],
     }
+
+
+def _repeated(found: Components) -> set[int]:
+    """Return the components with the same items as a larger one: the data do not need them."""
+    repeated: set[int] = set()
+    for j in range(1, len(found)):
+        larger = [k for k in range(j) if k not in repeated]
+        if np.any(found.overlap[larger, j] > _SAME):
+            repeated.add(j)
+    return repeated
 
 
 def _component(found: Components, j: int, labels: list[str]) -> Facts:
@@ -250,6 +267,7 @@ def _component(found: Components, j: int, labels: list[str]) -> Facts:
         ]
 
     return {
+        "number": int(found.number[j]),
         "share": float(found.share[j]),
         "value_share": None if found.value_share is None else float(found.value_share[j]),
         "width": float(found.share[j] / found.share[0]),

@@ -18,6 +18,7 @@ from hcpf._progress import Advance, progress_bar
 from hcpf._version import __version__
 from hcpf.core.axis import Axis
 from hcpf.data.names import item_labels, read_names
+from hcpf.data.words import capitalized, plural, with_article
 from hcpf.errors import InputError
 from hcpf.evaluate import Evaluation, evaluate_model, excluded_split
 from hcpf.evaluate.evaluation import settings_text
@@ -149,12 +150,14 @@ def _page(
             settings=settings,
             version=__version__,
             date=f"{datetime.now(UTC):%d %B %Y}",
+            w=model.words,
+            named={"user": model.words.user, "item": model.words.item},
             headline=sections.headline(model, evaluation),
             prediction=evaluation and sections.prediction(evaluation, settings),
             values=sections.values(model, check),
             typical=sections.typical(model, labels, seed),
             convergence=sections.convergence(model),
-            activity=sections.activity(checks),
+            activity=sections.activity(checks, model.words),
             components=sections.components(model, summarize_components(model), labels),
             level=DETAILS_LEVEL,
             has_missing=has_missing,
@@ -225,6 +228,18 @@ def _source(name: str) -> str:
     return folder.joinpath(name).read_text(encoding="utf-8")
 
 
+def _named(word: str, named: dict[str, str]) -> str:
+    """Return the reader's word for "user" or "item"."""
+    return named[word]
+
+
+@jinja2.pass_context
+def _with_currency(context: jinja2.runtime.Context, value: float) -> str:
+    """Return a value as text with the currency of the data, if it has one."""
+    text, currency = short(value), context["w"].currency
+    return f"−{currency}{text[1:]}" if text.startswith("−") else f"{currency}{text}"
+
+
 @cache
 def _templates() -> jinja2.Environment:
     """Return the templates; whatever is not markup already is escaped."""
@@ -242,6 +257,11 @@ def _templates() -> jinja2.Environment:
         "percent": percent,
         "short": short,
         "sort_key": "{:.6g}".format,
+        "article": with_article,
+        "capitalized": capitalized,
+        "money": _with_currency,
+        "named": _named,
+        "plural": plural,
     }
     found.filters.update(filters)
     found.policies["json.dumps_kwargs"] = {

@@ -51,8 +51,8 @@ compound model."""
 _TEMPERING_FITS, _TEMPERING_PASSES = 2, 15
 """After fewer passes a stronger tempering is ahead even where it overfits in the end."""
 _TEMPERING_FACTOR, _HIGHEST_TEMPERING = 4.0, 64.0
-_MIN_TEMPERING_GAIN = 0.01
-"""Nats per held-out entry that another tempering than the formula's must gain."""
+_MIN_TEMPERING_GAIN, _TEMPERING_ERRORS = 0.01, 2.0
+"""Nats per held-out entry, and standard errors, that a stronger tempering must gain."""
 _INTERRUPTED_PASSES = 10
 
 Kinds = Sequence[type[Element]]
@@ -71,7 +71,7 @@ def choose_settings(
     needs_tempering = plan.tempering == "auto" and plan.max_iter > _TEMPERING_PASSES
     needs_tempering &= formula_tempering(plan, split) != 1.0
     if not needs_tempering:
-        plan = _with_formula(split, plan)
+        plan = _with_tempering(split, plan)
     if not (needs_element or needs_tempering):
         return plan, False
     try:
@@ -82,7 +82,7 @@ def choose_settings(
         search = Search(sample, plan, is_stopping)
         try:
             if needs_element:
-                plan = plan.with_value_model(search.value_model(split.training.data))
+                plan = plan.with_value_model(search.value_model(split.values))
             if needs_tempering:
                 formula = formula_tempering(plan, split)
                 plan = replace(plan, tempering=search.tempering(plan, formula))
@@ -94,15 +94,19 @@ def choose_settings(
 def _by_values_alone(split: TrainingSplit, plan: FitPlan) -> FitPlan:
     """Return the plan with what needs no short fits in place of "auto"."""
     if plan.element == "auto":
-        plan = plan.with_value_model(ValueModel(candidate_elements(split.training.data)[0]))
-    return _with_formula(split, plan)
+        plan = plan.with_value_model(ValueModel(candidate_elements(split.values)[0]))
+    return _with_tempering(split, plan)
 
 
-def _with_formula(split: TrainingSplit, plan: FitPlan) -> FitPlan:
-    """Return the plan with the formula's tempering, unless it has a number."""
+def _with_tempering(split: TrainingSplit, plan: FitPlan) -> FitPlan:
+    """Return the plan with a number for a tempering that was not chosen on held-out pairs.
+
+    That is 1, the ordinary posterior, unless the formula was asked for.
+    """
     if not isinstance(plan.tempering, str):
         return plan
-    return replace(plan, tempering=formula_tempering(plan, split))
+    is_formula = plan.tempering == "formula"
+    return replace(plan, tempering=formula_tempering(plan, split) if is_formula else 1.0)
 
 
 def _keep_leader(search: "Search", split: TrainingSplit, plan: FitPlan) -> FitPlan:
@@ -121,7 +125,7 @@ def _keep_leader(search: "Search", split: TrainingSplit, plan: FitPlan) -> FitPl
         "Interrupted while choosing the settings: fitting %s, for at most %d passes. Press Ctrl-C "
         "again to stop.", kept, n_passes,
     )  # fmt: skip
-    return _with_formula(split, replace(plan, n_fits=1, max_iter=n_passes, checkpoint=None))
+    return _with_tempering(split, replace(plan, n_fits=1, max_iter=n_passes, checkpoint=None))
 
 
 @dataclass(eq=False)
@@ -245,23 +249,22 @@ class Search:
         return f"{model.description}{best}"
 
     def tempering(self, plan: FitPlan, formula: float) -> float:
-        """Return the formula's tempering, or another one where held-out pairs gain clearly.
+        """Return 1, or a stronger tempering where held-out pairs gain clearly.
 
-        A stronger one gains where a row has many entries that few components cannot tell apart. The
-        ordinary posterior, of tempering 1, competes if stronger ones do not gain.
+        The first to compete with the ordinary posterior is the formula's; each that gains is
+        followed by one four times as strong. Strong ones gain where a row has many entries that few
+        components cannot tell apart.
         """
         n_steps = int(np.log(_HIGHEST_TEMPERING / formula) / np.log(_TEMPERING_FACTOR))
         with progress_bar(plan.progress, "Choosing the tempering", 2 + n_steps) as self._advance:
-            best, reference = formula, self._score_tempering(plan, formula)
-            for step in range(1, n_steps + 1):
+            best, reference = 1.0, self._score_tempering(plan, 1.0)
+            for step in range(n_steps + 1):
                 stronger = formula * _TEMPERING_FACTOR**step
                 likelihoods = self._score_tempering(plan, stronger)
-                if not likelihoods.gain_over(reference).exceeds(_MIN_TEMPERING_GAIN):
+                gain = likelihoods.gain_over(reference)
+                if not gain.exceeds(_MIN_TEMPERING_GAIN, _TEMPERING_ERRORS):
                     break
                 best, reference = stronger, likelihoods
-            if best == formula:
-                gain = self._score_tempering(plan, 1.0).gain_over(reference)
-                best = 1.0 if gain.exceeds(_MIN_TEMPERING_GAIN) else formula
         return best
 
     def _score_tempering(self, plan: FitPlan, tempering: float) -> PairLikelihoods:

@@ -1,25 +1,35 @@
 """Estimate the element's parameters: the M-step of the ELBO, given the current factors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from hcpf._types import FloatArray, IntArray
-from hcpf.core.collective import Collective
-from hcpf.core.layout import Shard
+from hcpf._types import FloatArray
+from hcpf.core.collective import LOCAL, Collective, sum_scalar
+from hcpf.core.layout import Shard, ShardData, sum_of_values
+from hcpf.core.posterior import Posterior
 from hcpf.core.theta import pair_means
 from hcpf.core.value_model import ValueModel
+from hcpf.data.sampling import row_of
 from hcpf.distributions.series import sum_over_n
 from hcpf.elements.base import Element, Parameter
+from hcpf.elements.search import last_rise
+from hcpf.model.combine import Combined
 from hcpf.training.state import FitState
 
+MAX_COUNT_RATIO = 1_000
+"""Of the largest integer parameter, such as trials, to the largest value."""
 _VALUE_BINS, _RATE_BINS = 160, 6
 _SAMPLE = 30_000  # entries that a histogram is made of, or the edges of its bins
 _POOLED_SAMPLE = 2_000  # entries, where each has its own mean
 _MIN_DISPERSION_GAIN = 1e-4  # nats per entry; less is not worth rebuilding the data layout
+_CHUNK = 1 << 20  # entries whose rates are computed at once
+_LEAST_COUNT_GAIN = 1e-6  # nats per entry of doubling a count parameter
 _PAIRS = 2048  # pairs whose factors are gathered at once
 _LEAST_LOG_RATE = -600.0  # below, n is at its least
 
@@ -42,6 +52,14 @@ def update_element(state: FitState, shard: Shard) -> None:
     state.set_shifts(shard)
 
 
+def has_dispersion(value_model: ValueModel) -> bool:
+    """Return whether the value model has a dispersion that training can estimate."""
+    element = value_model.element
+    if element.count_parameter is not None:
+        return not value_model.hurdle and value_model.vary_by is None
+    return element.dispersion_parameter is not None
+
+
 def best_dispersion(state: FitState, shard: Shard, comm: Collective) -> Element:
     """Return the element with the dispersion that maximizes the sum of log Z at the current rates.
 
@@ -49,9 +67,10 @@ def best_dispersion(state: FitState, shard: Shard, comm: Collective) -> Element:
     at the element's current mean; whoever uses the result checks the ELBO itself.
     """
     is_pooled = state.pooling is not None
-    entry = shard.data.sample_entries(_POOLED_SAMPLE if is_pooled else _SAMPLE, comm)
-    u, i = shard.users.owner(entry), shard.users.entries.index[entry]
-    log_rate, values = _log_rates(state, u, i), shard.values.at(entry)
+    max_entries = _POOLED_SAMPLE if is_pooled else _SAMPLE
+    user, i, values = shard.data.sample_entries(max_entries, comm)
+    u = shard.order.rows_of_users()[user]
+    log_rate = _log_rates(state, u, i)
     mean = None
     if is_pooled:
         mean = pair_means(state.element, state.users.theta, state.items.theta, u, i)
@@ -75,16 +94,35 @@ def _log_rates(state: FitState, users: NDArray[np.int64], items: NDArray[np.int6
 
 def refit_element(
     value_model: ValueModel,
-    values: FloatArray,
-    rate: FloatArray,
+    data: ShardData,
+    posteriors: Sequence[Posterior],
+    comm: Collective,
     *,
     dispersion: bool,
     steps: int = 5,
 ) -> Element:
-    """Re-estimate the element at given rates: a few mean equations, then the dispersion."""
-    element = value_model.element
-    cells = _cells(element, values, _log(rate))
+    """Re-estimate the element at the average rates of some fits: means, then the dispersion.
+
+    The posteriors are those of the worker's users and all items.
+    """
+    cells = _all_cells(value_model.element, data, Combined(posteriors), comm)
+    total = sum_scalar(comm, sum_of_values(data.matrix))
+    return _refit(value_model, cells, total, dispersion=dispersion, steps=steps)
+
+
+def refit_at_rates(
+    value_model: ValueModel, values: FloatArray, rate: FloatArray, *, steps: int
+) -> Element:
+    """Re-estimate the element, its dispersion included, at given rates."""
+    cells = _cells(value_model.element, values, np.log(rate))
     total = float(np.sum(values, dtype=np.float64))
+    return _refit(value_model, cells, total, dispersion=True, steps=steps)
+
+
+def _refit(
+    value_model: ValueModel, cells: "_Cells", total: float, *, dispersion: bool, steps: int
+) -> Element:
+    element = value_model.element
     for _ in range(steps):
         count = 1.0 if value_model.hurdle else sum_over_n(element, cells.y, cells.rate).mean
         counts = float(np.sum(cells.weight * count))
@@ -92,10 +130,6 @@ def refit_element(
     if not dispersion:
         return element
     return _with_best_dispersion(value_model.replace(element=element), cells)
-
-
-def _log(rate: FloatArray) -> FloatArray:
-    return np.log(np.maximum(rate, np.exp(_LEAST_LOG_RATE)))
 
 
 def _with_mean(element: Element, mean: float) -> Element:
@@ -124,6 +158,8 @@ class _Cells:
 def _with_best_dispersion(value_model: ValueModel, cells: _Cells) -> Element:
     element = value_model.element
     name = element.dispersion_parameter
+    if element.count_parameter is not None:
+        return _with_best_count(value_model, cells)
     if name is None:
         return element
     mean = float(element.mean)
@@ -145,6 +181,40 @@ def _with_best_dispersion(value_model: ValueModel, cells: _Cells) -> Element:
     return at(float(found.x)) if gain > _MIN_DISPERSION_GAIN * cells.weight.sum() else element
 
 
+def _with_best_count(value_model: ValueModel, cells: _Cells) -> Element:
+    """Return the element with the best integer parameter, such as the trials of a binomial.
+
+    In a sum a value may exceed what one element can reach. Maximum likelihood over the values
+    alone takes their larger spread for that of one element, and can end at any number of trials.
+    """
+    element = value_model.element
+    name = element.count_parameter
+    if name is None or not has_dispersion(value_model):
+        return element
+    mean, size = float(element.mean), float(cells.weight.sum())
+
+    def at(count: int) -> Element:
+        return element.replace(**{name: float(count)}).with_mean(mean)
+
+    @cache
+    def log_z(count: int) -> float:
+        return cells.log_z(value_model, at(count)) / size
+
+    def rises(count: int) -> bool:
+        return log_z(count + 1) > log_z(count)
+
+    now, low = int(element.parameters[name]), max(int(np.ceil(mean)), 1)
+    most = MAX_COUNT_RATIO * max(int(cells.y.max()), 1)
+    if low < now < most and rises(now - 1) and not rises(now):
+        return element
+    # Doubled until the likelihood falls or hardly changes: beyond, the element is a Poisson.
+    high = low + 1
+    while high < most and log_z(2 * high) > log_z(high) + _LEAST_COUNT_GAIN:
+        high *= 2
+    best = last_rise(rises, low, min(2 * high, most))
+    return at(best) if log_z(best) - log_z(now) > _MIN_DISPERSION_GAIN else element
+
+
 def _cells(
     element: Element, values: FloatArray, log_rate: FloatArray, mean: FloatArray | None = None
 ) -> _Cells:
@@ -152,27 +222,66 @@ def _cells(
     log_rate = np.maximum(log_rate, _LEAST_LOG_RATE)
     if mean is not None:
         return _Cells(values, np.exp(log_rate), np.ones(len(values)), mean)
-    value_code, value_count = _bins(values, _VALUE_BINS)
-    rate_code, rate_count = _bins(log_rate, _RATE_BINS)
-    cell = value_code * rate_count + rate_code
-    weight = np.bincount(cell, minlength=value_count * rate_count).astype(np.float64)
-    kept = weight > 0
-    y, rate = (
-        np.bincount(cell, weights=column, minlength=len(weight))[kept] / weight[kept]
-        for column in (values, log_rate)
-    )
-    y = np.rint(y) if element.support.discrete else y
-    return _Cells(y, np.exp(rate), weight[kept], float(element.mean))
+    step = max(1, len(values) // _SAMPLE)
+    histogram = _Histogram(element, values[::step], log_rate[::step])
+    histogram.add(values, log_rate)
+    return histogram.cells(LOCAL)
 
 
-def _bins(x: FloatArray, most: int) -> tuple[IntArray, int]:
-    """Bins of about equally many entries, or one for each distinct value where these are few."""
-    sample = x[:: max(1, len(x) // _SAMPLE)]
+def _all_cells(element: Element, data: ShardData, fits: Combined, comm: Collective) -> _Cells:
+    """Return all workers' entries by value and by log rate, read piece by piece."""
+    matrix = data.matrix
+
+    def read(entry: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+        rate = fits.rates(row_of(matrix, entry), matrix.indices[entry])
+        values = np.asarray(matrix.data[entry], dtype=np.float64)
+        return values, np.log(np.maximum(rate, np.exp(_LEAST_LOG_RATE)))
+
+    first, n_entries = data.entry_numbers(comm)
+    step = max(1, n_entries // _SAMPLE)
+    sample = read(data.own_entries(np.arange(0, n_entries, step), first))
+    histogram = _Histogram(element, *(comm.gather(part) for part in sample))
+    for begin in range(0, matrix.nnz, _CHUNK):
+        histogram.add(*read(np.arange(begin, min(begin + _CHUNK, matrix.nnz))))
+    return histogram.cells(comm)
+
+
+class _Histogram:
+    """Numbers of entries, and sums of values and log rates, in bins set by a sample."""
+
+    def __init__(self, element: Element, values: FloatArray, log_rate: FloatArray) -> None:
+        # An integer parameter takes more evaluations, which fewer bins make cheaper.
+        coarser = 1 if element.count_parameter is None else 2
+        self._element = element
+        self._edges = (
+            _bin_edges(values, _VALUE_BINS // coarser),
+            _bin_edges(log_rate, _RATE_BINS // coarser),
+        )
+        self._sums = np.zeros((3, (len(self._edges[0]) + 1) * (len(self._edges[1]) + 1)))
+
+    def add(self, values: FloatArray, log_rate: FloatArray) -> None:
+        """Add entries; their number does not change the bits of the sums."""
+        value_edges, rate_edges = self._edges
+        cell = np.searchsorted(value_edges, values, side="right") * (len(rate_edges) + 1)
+        cell += np.searchsorted(rate_edges, log_rate, side="right")
+        for sums, column in zip(self._sums, (1.0, values, log_rate), strict=True):
+            np.add.at(sums, cell, column)
+
+    def cells(self, comm: Collective) -> _Cells:
+        """Return the cells that are not empty, of all workers."""
+        element = self._element
+        sums = comm.sum(self._sums)
+        weight, values, log_rate = sums[:, sums[0] > 0]
+        y = np.rint(values / weight) if element.support.discrete else values / weight
+        return _Cells(y, np.exp(log_rate / weight), weight, float(element.mean))
+
+
+def _bin_edges(sample: FloatArray, most: int) -> FloatArray:
+    """Return edges between bins of about equally many entries, or between few distinct values."""
     distinct = np.unique(sample)
     if len(distinct) > most:
         # Even steps, and ever smaller ones towards both tails.
         tail = 0.5 ** np.arange(1, 24)
         levels = np.concatenate([np.linspace(0, 1, most + 1), tail, 1.0 - tail])
         distinct = np.unique(np.quantile(sample, levels))
-    middle = 0.5 * (distinct[1:] + distinct[:-1])
-    return np.searchsorted(middle, x, side="right"), len(distinct)
+    return 0.5 * (distinct[1:] + distinct[:-1])

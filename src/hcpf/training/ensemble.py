@@ -1,12 +1,13 @@
 """Several fits from different seeds, each run by a ``Worker``, combined into one predictor."""
 
-from collections.abc import Sequence
+import logging
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hcpf._types import Csr
+from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL, Collective
 from hcpf.core.kernels import Factors
 from hcpf.core.layout import Shard, ShardData, ShardSource, UserOrder, mostly_observed
@@ -16,21 +17,21 @@ from hcpf.core.theta import Pooling
 from hcpf.core.threads import kernel_threads
 from hcpf.core.value_model import ValueModel
 from hcpf.data.held_out import HeldOutPairs
-from hcpf.data.sampling import row_of_entries
+from hcpf.data.shards.matrix import StoredMatrix
 from hcpf.elements.base import Element
 from hcpf.errors import ParameterError
 from hcpf.io import fingerprint
-from hcpf.model.combine import Combined
 from hcpf.model.history import Check
 from hcpf.training.checkpoint import Checkpoint, Saved, restore
 from hcpf.training.clusters import cluster_items
 from hcpf.training.element_update import refit_element
-from hcpf.training.held_out import TrainingSplit
-from hcpf.training.loop import Fit, train
+from hcpf.training.loop import Fit, Watch, train
 from hcpf.training.resolve import MAX_TEMPERING_OF_SEVERAL
 from hcpf.training.settings import Algorithm1, Auto, FitPlan
-from hcpf.training.start import start_from_noise, start_from_posterior
+from hcpf.training.start import start_from_noise, start_from_posterior, start_symmetric
 from hcpf.training.state import FitState
+
+logger = logging.getLogger("hcpf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,32 +55,48 @@ class Ensemble:
     interrupted: bool
 
 
-def fit_ensemble(
-    split: TrainingSplit,
-    value_model: ValueModel,
-    priors: Priors,
-    plan: FitPlan,
-    rng: np.random.Generator,
-    start: Sequence[Posterior] = (),
-) -> Ensemble:
-    """Make the plan's number of fits and combine them.
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What one worker trains on."""
 
-    ``start`` holds the posteriors of earlier fits to warm-start from. The plan's tempering is a
-    number.
+    data: ShardData
+    validation: HeldOutPairs | None = None
+    """Pairs of the worker's users."""
+    start: tuple[Posterior, ...] = ()
+    """Posteriors of the worker's users and all items to warm-start from."""
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What all workers share."""
+
+    value_model: ValueModel
+    priors: Priors
+    plan: FitPlan
+    """Its tempering is a number."""
+    seeds: NDArray[np.int64]
+    """Of each fit, fits x 2."""
+
+
+def run_fits(
+    part: Part, job: Job, comm: Collective = LOCAL, watch: Watch | None = None
+) -> Ensemble:
+    """Make the fits of a job as one of its workers.
+
+    The posteriors are those of the worker's users and all items.
     """
     outcomes: list[Outcome] = []
-    seeds = rng.integers(0, 1 << 63, size=(plan.n_fits, 2))
-    data = ShardData.whole(split.training, split.excluded)
-    with kernel_threads(plan.n_threads):
-        for index, seed in enumerate(seeds):
+    with kernel_threads(job.plan.n_threads):
+        for index, seed in enumerate(job.seeds):
             worker = Worker(
-                data, split.validation, value_model, priors, plan, np.random.default_rng(seed),
-                index, start=start[index] if index < len(start) else None,
+                part.data, part.validation, job.value_model, job.priors, job.plan,
+                np.random.default_rng(seed), index, comm,
+                part.start[index] if index < len(part.start) else None, watch,
             )  # fmt: skip
             outcomes.append(worker.run())
             if outcomes[-1].interrupted:
                 break
-        return _combine(outcomes, split.training, plan)
+        return _combine(outcomes, part.data, job.plan, comm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +115,8 @@ class Worker:
     comm: Collective = LOCAL
     start: Posterior | None = None
     """A posterior of the worker's users and all items to warm-start from."""
+    watch: Watch | None = None
+    """Follows the fit; by default the terminal does."""
 
     def run(self) -> Outcome:
         """Train from the start given, from a checkpoint, from noise or from clusters of items."""
@@ -105,6 +124,11 @@ class Worker:
             raise ParameterError(
                 "Algorithm 1 updates pair by pair and needs one worker, but there are "
                 f"{self.comm.size}. Use another solver, or one worker."
+            )
+        if isinstance(self.plan.solver, Algorithm1) and isinstance(self.data.matrix, StoredMatrix):
+            raise ParameterError(
+                "Algorithm 1 draws single entries at random and requires them in memory, but they "
+                "are in shards. Use another solver, or fit shards.to_memory()."
             )
         plan = self.plan
         starts_from_clusters = self.start is None and self._starts_from_clusters
@@ -127,7 +151,7 @@ class Worker:
         if saved is not None:
             _resume(fit, saved)
         title = "Fitting" if plan.n_fits == 1 else f"Fit {self.index + 1} of {plan.n_fits}"
-        train(fit, checkpoint=checkpoint, progress=plan.progress, title=title)
+        train(fit, checkpoint=checkpoint, progress=plan.progress, title=title, watch=self.watch)
         order = fit.shard.order
         del fit.shard
         return Outcome(
@@ -138,6 +162,12 @@ class Worker:
         arguments = self.priors, self.plan.n_components, self.rng, self.comm
         if self.start is not None:
             return start_from_posterior(shard, self.start, *arguments)
+        if self.plan.start == "symmetric":
+            logger.warning(
+                "start='symmetric' makes all components equal, as the paper prints it: they stay "
+                "equal, and the rates of rank one. Use start='noise' to learn components."
+            )
+            return start_symmetric(shard, *arguments)
         clusters = None
         if with_clusters:
             clusters = cluster_items(self.data, self.plan.n_components, self.rng, self.comm)
@@ -178,9 +208,15 @@ class Worker:
     def _identity(self) -> str:
         """Return a fingerprint of data, settings and seed: runs that share it are the same."""
         plan, matrix, excluded = self.plan, self.data.matrix, self.data.excluded
-        arrays: list[Any] = [matrix.indptr, matrix.indices, matrix.data, self.data.numbers]
+        if isinstance(matrix, StoredMatrix):
+            arrays: list[Any] = [matrix.identity, self.data.numbers]
+        else:
+            arrays = [matrix.indptr, matrix.indices, matrix.data, self.data.numbers]
         if excluded is not None:
             arrays += [excluded.indptr, excluded.indices]
+        for axis in Axis:
+            if (exposure := self.data.exposure.axis(axis)) is not None:
+                arrays += [axis.value, exposure]
         if (held := self.validation) is not None:
             arrays += [held.users, held.items, held.values, held.missing_users, held.missing_items]
         if self.start is not None:
@@ -204,7 +240,7 @@ def _resume(fit: Fit, saved: Saved) -> None:
     restore(fit.state, header, tensors)
 
 
-def _combine(outcomes: list[Outcome], matrix: Csr, plan: FitPlan) -> Ensemble:
+def _combine(outcomes: list[Outcome], data: ShardData, plan: FitPlan, comm: Collective) -> Ensemble:
     """Keep the best fit, or all of them with the element estimated at their average rates."""
     best = max(range(len(outcomes)), key=lambda j: outcomes[j].history[-1].elbo)
     interrupted = any(one.interrupted for one in outcomes)
@@ -214,9 +250,8 @@ def _combine(outcomes: list[Outcome], matrix: Csr, plan: FitPlan) -> Ensemble:
     if value_model.vary_by is not None:
         value_model, posteriors = _with_common_dispersion(outcomes)
     elif len(outcomes) > 1 and plan.learn_element:
-        rate = Combined(posteriors).rates(row_of_entries(matrix), matrix.indices)
         dispersion = value_model.train_on != "observed"
-        element = refit_element(value_model, matrix.data, rate, dispersion=dispersion)
+        element = refit_element(value_model, data, posteriors, comm, dispersion=dispersion)
         value_model = value_model.replace(element=element)
     return Ensemble(posteriors, value_model, outcomes[0].history, interrupted)
 

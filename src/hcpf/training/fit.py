@@ -1,5 +1,6 @@
 """From interactions and a plan to a fitted model."""
 
+import logging
 from dataclasses import replace
 
 import numpy as np
@@ -7,9 +8,13 @@ from scipy import sparse
 
 from hcpf._checks import generator
 from hcpf._types import Csr, FloatArray
+from hcpf.core.exposure import NO_EXPOSURE, Exposure
+from hcpf.core.odd_entries import limit_odd_entries
 from hcpf.core.posterior import Posterior
 from hcpf.core.value_model import ValueModel
 from hcpf.data.interactions import Interactions
+from hcpf.data.shards.folder import Shards
+from hcpf.data.shards.matrix import StoredMatrix
 from hcpf.elements import Element, get
 from hcpf.elements.registry import CHOSEN_BY_DATA
 from hcpf.errors import SupportError
@@ -17,11 +22,17 @@ from hcpf.model.alignment import union
 from hcpf.model.fitted import FittedModel
 from hcpf.training.auto import choose_settings
 from hcpf.training.checkpoint import make_folder, remembered_seed
-from hcpf.training.ensemble import fit_ensemble
+from hcpf.training.engine import LOCAL_ENGINE, Engine, ShardParts, SplitParts
+from hcpf.training.ensemble import Job
 from hcpf.training.held_out import split_validation
 from hcpf.training.memory import require_memory
 from hcpf.training.resolve import resolve_priors, resolve_value_model
 from hcpf.training.settings import FitPlan
+
+logger = logging.getLogger("hcpf")
+
+_MAX_ODD_ENTRIES = 1 << 24
+"""Entries on disk that are read into memory, about 60 bytes each, to find the odd ones."""
 
 
 def fit_model(
@@ -30,28 +41,39 @@ def fit_model(
     *,
     validation: Csr | None = None,
     exclude: Csr | None = None,
+    exposure: Exposure = NO_EXPOSURE,
     start: FittedModel | None = None,
+    engine: Engine = LOCAL_ENGINE,
 ) -> FittedModel:
     """Fit a model to interactions; ``start`` is one to warm-start from."""
+    engine.check()
     rng = _generator(plan)
-    require_memory(data.matrix, plan)
+    if engine is LOCAL_ENGINE:  # other engines bring their own
+        require_memory(data.matrix, plan)
     matrix = _as_seen(data.matrix, plan.element)
     seen = None if validation is None else _as_seen(validation, plan.element)
-    split = split_validation(matrix, seen, exclude, plan.validation_fraction, plan.train_on, rng)
+    split = split_validation(
+        matrix, seen, exclude, plan.validation_fraction, plan.train_on, rng, exposure
+    )
     if plan.tempering == "auto" and start is not None:
         plan = replace(plan, tempering=start.tempering)
     plan, interrupted = choose_settings(split, plan, rng)
     value_model, posteriors = resolve_value_model(plan, split), ()
     if start is not None:
-        value_model, posteriors = _warm_start(start, value_model, plan, split.training.data)
-    priors = resolve_priors(
-        plan.priors, split.training, value_model, split.n_excluded, plan.n_components
-    )
-    ensemble = fit_ensemble(split, value_model, priors, plan, rng, posteriors)
+        value_model, posteriors = _warm_start(start, value_model, plan, split.values)
+    priors = resolve_priors(plan.priors, split, value_model, plan.n_components)
+    seeds = rng.integers(0, 1 << 63, size=(plan.n_fits, 2))
+    parts = SplitParts(split, posteriors)
+    if isinstance(data, Shards):
+        ignores_values = matrix is not data.matrix
+        parts = ShardParts(split, posteriors, shards=data, ignores_values=ignores_values)
+    ensemble = engine.run(parts, Job(value_model, priors, plan, seeds))
     return FittedModel(
         value_model=ensemble.value_model,
         priors=priors,
-        posteriors=ensemble.posteriors,
+        posteriors=_with_odd_entries_limited(
+            ensemble.posteriors, ensemble.value_model, split.training
+        ),
         users=data.users,
         items=data.items,
         history=ensemble.history,
@@ -61,6 +83,24 @@ def fit_model(
         interrupted=ensemble.interrupted or interrupted,
         max_count=plan.solver.max_count,
     )
+
+
+def _with_odd_entries_limited(
+    posteriors: tuple[Posterior, ...], value_model: ValueModel, matrix: Csr
+) -> tuple[Posterior, ...]:
+    """Limit what one odd entry says, which looks at all entries at once."""
+    if value_model.vary_by is None:
+        return posteriors
+    if isinstance(matrix, StoredMatrix):
+        if matrix.nnz > _MAX_ODD_ENTRIES:
+            logger.warning(
+                "The means of users and items are not protected from odd entries, because %d "
+                "entries on disk are more than the %d that are compared.",
+                matrix.nnz, _MAX_ODD_ENTRIES,
+            )  # fmt: skip
+            return posteriors
+        matrix = matrix[:]
+    return tuple(limit_odd_entries(fit, value_model, matrix) for fit in posteriors)
 
 
 def _generator(plan: FitPlan) -> np.random.Generator:
@@ -76,6 +116,9 @@ def _as_seen(matrix: Csr, element: str | Element) -> Csr:
     if element in CHOSEN_BY_DATA or not isinstance(element, str | Element):
         return matrix
     kind = get(element) if isinstance(element, str) else element
+    if isinstance(matrix, StoredMatrix):
+        ignores_values = float(kind.seen(np.full(1, 2.0))[0]) == 1.0
+        return matrix.with_ones() if ignores_values else matrix
     values = kind.seen(matrix.data)
     if values is matrix.data:
         return matrix

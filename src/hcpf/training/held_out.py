@@ -8,15 +8,19 @@ from scipy import sparse
 
 from hcpf._types import Csr, FloatArray
 from hcpf.core.collective import LOCAL, Collective
+from hcpf.core.exposure import NO_EXPOSURE, Exposure
 from hcpf.core.layout import Shard
 from hcpf.core.rates import pair_rates
 from hcpf.core.theta import pair_element
 from hcpf.data.held_out import HeldOutPairs, hold_out, sample_missing
 from hcpf.data.sampling import pair_keys, without
+from hcpf.data.shards.matrix import StoredMatrix
 from hcpf.errors import InputError
 from hcpf.training.selection import PairLikelihoods
 from hcpf.training.state import FitState
 
+MAX_ESTIMATION_VALUES = 1 << 18
+"""Values that an element is estimated from: more would take memory and change little."""
 _MAX_SCORED = 50_000  # observed pairs scored in one evaluation
 
 
@@ -71,6 +75,14 @@ class TrainingSplit:
     training: Csr
     validation: HeldOutPairs | None
     excluded: Csr | None
+    exposure: Exposure = NO_EXPOSURE
+
+    @property
+    def values(self) -> FloatArray:
+        """The values trained on, of entries on disk a sample with the extremes of all."""
+        if isinstance(self.training, StoredMatrix):
+            return self.training.sample_values(MAX_ESTIMATION_VALUES)
+        return self.training.data
 
     @property
     def n_excluded(self) -> int:
@@ -85,6 +97,7 @@ def split_validation(
     validation_fraction: float,
     train_on: str,
     rng: np.random.Generator,
+    exposure: Exposure = NO_EXPOSURE,
 ) -> TrainingSplit:
     """Split off validation pairs and join everything that takes no part in training.
 
@@ -107,7 +120,7 @@ def split_validation(
     if matrix.nnz == 0:
         raise InputError("No observed entries are left to fit: all are excluded or held out.")
     if validation is None:
-        return TrainingSplit(matrix, None, exclude)
+        return TrainingSplit(matrix, None, exclude, exposure)
     n_missing = 0 if train_on == "observed" else validation.nnz
     missing = sample_missing(matrix, n_missing, rng, also=[validation, exclude])
     observed = validation.tocoo()
@@ -121,7 +134,7 @@ def split_validation(
         missing_items=missing[1],
         missing_weight=share * free / max(len(missing[0]), 1),
     )
-    return TrainingSplit(matrix, held_out, _union(validation, exclude, missing))
+    return TrainingSplit(matrix, held_out, _union(validation, exclude, missing), exposure)
 
 
 def _keys(matrix: Csr, other: Csr | None) -> NDArray[np.int64]:

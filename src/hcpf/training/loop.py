@@ -9,12 +9,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from hcpf._progress import progress_bar
+from hcpf._progress import Advance, progress_bar
 from hcpf.core.collective import Collective, any_worker
 from hcpf.core.count_tables import SPARE_OCTAVES, rate_normalizer
 from hcpf.core.layout import Shard, ShardSource
@@ -24,7 +25,7 @@ from hcpf.core.value_model import ValueModel
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.model.history import Check
 from hcpf.training.checkpoint import Checkpoint
-from hcpf.training.element_update import best_dispersion, update_element
+from hcpf.training.element_update import best_dispersion, has_dispersion, update_element
 from hcpf.training.held_out import validation_log_likelihood
 from hcpf.training.settings import SVI, Algorithm1, FitPlan
 from hcpf.training.solvers.algorithm1 import algorithm1_pass
@@ -63,31 +64,68 @@ class Fit:
         self.shard = self.source.lay_out(value_model, max_log2_rate)
 
 
+class Watch(Protocol):
+    """Whoever follows a fit, and can end it early."""
+
+    def passed(self, title: str, iteration: int, note: str) -> None:
+        """Take note of the passes made so far."""
+        ...
+
+    def stop_requested(self) -> bool:
+        """Return whether the fit is to end after the current pass."""
+        ...
+
+
+class _Terminal:
+    """Shows a progress bar, and turns Ctrl-C into a request to stop."""
+
+    def __init__(self, advance: Advance, stop_requested: Callable[[], bool]) -> None:
+        self._advance, self._shown = advance, 0
+        self.stop_requested = stop_requested
+
+    def passed(self, title: str, iteration: int, note: str) -> None:
+        """Move the bar on."""
+        self._advance(iteration - self._shown, note)
+        self._shown = iteration
+
+
+@contextmanager
+def watch_on_terminal(progress: bool | None, title: str, total: int) -> Generator[Watch]:
+    """Yield a watch that shows a progress bar and handles Ctrl-C."""
+    with interruptible() as stop_requested, progress_bar(progress, title, total) as advance:
+        yield _Terminal(advance, stop_requested)
+
+
 def train(
     fit: Fit,
     *,
     checkpoint: Checkpoint | None = None,
     progress: bool | None = None,
     title: str = "Fitting",
+    watch: Watch | None = None,
 ) -> None:
-    """Make passes until the ELBO (or the validation likelihood) converges, or max_iter."""
+    """Make passes until the ELBO (or the validation likelihood) converges, or max_iter.
+
+    ``watch`` follows the passes, by default on the terminal.
+    """
     state, plan, comm = fit.state, fit.plan, fit.comm
     seconds = state.history[-1].seconds if state.history else 0.0
     clock = time.perf_counter() - seconds
-    with (
-        interruptible() as interrupted,
-        progress_bar(progress if comm.rank == 0 else False, title, plan.max_iter) as advance,
-    ):
-        advance(state.iteration, "")
+    shown = progress if comm.rank == 0 else False
+    terminal = watch_on_terminal(shown, title, plan.max_iter) if watch is None else None
+    with nullcontext(watch) if terminal is None else terminal as watch:
+        assert watch is not None
+        watch.passed(title, state.iteration, "")
         while state.iteration < plan.max_iter and not state.converged:
             advance_fit(fit)
-            stopping = any_worker(comm, interrupted())
+            stopping = any_worker(comm, watch.stop_requested())
             last = state.iteration >= plan.max_iter or stopping
             if last or state.iteration % plan.check_every == 0:
                 _check(fit, time.perf_counter() - clock)
             if checkpoint is not None:
                 checkpoint.maybe_save(fit.state, fit.shard, force=last or state.converged)
-            advance(1, f"ELBO {state.history[-1].elbo:,.0f}" if state.history else "")
+            note = f"ELBO {state.history[-1].elbo:,.0f}" if state.history else ""
+            watch.passed(title, state.iteration, note)
             if stopping:
                 state.interrupted = True
                 logger.warning("Interrupted after pass %d; the model is usable.", state.iteration)
@@ -102,7 +140,7 @@ def advance_fit(fit: Fit) -> None:
     # With train_on="observed" the likelihood can grow without bound as the dispersion shrinks, so
     # the dispersion stays as the paper's recipe sets it.
     learns_dispersion = fit.plan.learn_element and fit.shard.trains_on_missing
-    learns_dispersion &= state.element.dispersion_parameter is not None
+    learns_dispersion &= has_dispersion(state.value_model)
     if learns_dispersion and state.iteration in _DISPERSION_PASSES:
         _update_dispersion(fit)
 
@@ -188,7 +226,7 @@ def _check(fit: Fit, seconds: float) -> None:
     elbo, score = state.elbo(fit.shard, fit.comm), None
     if fit.validation is not None:
         score = validation_log_likelihood(state, fit.shard, fit.validation, fit.comm)
-    history.append(Check(state.iteration, seconds, elbo, score))
+    history.append(Check(state.iteration, seconds, elbo, score, fit.shard.tempering))
     logger.info("pass %d: ELBO %.6g, validation %s", state.iteration, elbo, score)
     state.converged = plan.tol > 0 and _has_converged(history, plan.tol)
     if len(history) > 1 and elbo < history[-2].elbo:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from hcpf._types import Csr
+from hcpf.data.shards.matrix import StoredMatrix
 from hcpf.errors import InputError
 from hcpf.training.settings import FitPlan
 
@@ -22,7 +23,8 @@ _CGROUP_FILES = (
 def require_memory(matrix: Csr, plan: FitPlan) -> None:
     """Refuse a fit that needs more memory than is free, where that is known."""
     free = free_bytes()
-    needed = fit_bytes(matrix.nnz, matrix.shape, plan)
+    n_entries = 0 if isinstance(matrix, StoredMatrix) else matrix.nnz  # others stay on disk
+    needed = fit_bytes(n_entries, matrix.shape, plan)
     if free is not None and needed > free:
         n_rows = sum(matrix.shape)
         raise InputError(

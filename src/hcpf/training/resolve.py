@@ -6,9 +6,12 @@ from typing import Any
 import numpy as np
 
 from hcpf._types import Csr, FloatArray
-from hcpf.core.layout import mostly_observed
+from hcpf.core.axis import Axis
+from hcpf.core.collective import LOCAL
+from hcpf.core.layout import Values, mostly_observed, sum_of_values
 from hcpf.core.priors import FACTOR_SHAPE, Priors, expected_count
 from hcpf.core.value_model import ValueModel
+from hcpf.data.sampling import row_of
 from hcpf.elements import (
     Binomial,
     Degenerate,
@@ -25,7 +28,8 @@ from hcpf.elements import (
 )
 from hcpf.elements.registry import CHOSEN_BY_DATA
 from hcpf.errors import EstimationError, InputError, ParameterError
-from hcpf.training.held_out import TrainingSplit
+from hcpf.training.element_update import MAX_COUNT_RATIO, refit_at_rates
+from hcpf.training.held_out import MAX_ESTIMATION_VALUES, TrainingSplit
 from hcpf.training.settings import FitPlan
 
 logger = logging.getLogger("hcpf")
@@ -41,8 +45,7 @@ TEMPERING_SCALE = 8.0
 MAX_TEMPERING, MAX_TEMPERING_OF_SEVERAL = 4.0, 8.0
 """The highest that ``formula_tempering`` gives: for a single fit, and for several."""
 
-_MAX_ESTIMATION_VALUES = 1 << 18
-"""Values that an element is estimated from: more would take memory and change little."""
+_COUNT_SAMPLE = 1 << 14  # entries that an integer parameter is estimated from at the start
 
 _MAX_CROSSED_DEVIATION, _MAX_CROSSED_MEAN = 1e15, 1e60
 """The largest standard deviation of a normal, and mean of other elements, with a mean per user and
@@ -62,7 +65,7 @@ _POSITIVE: tuple[type[Element], ...] = (Gamma, InverseGaussian)
 
 def resolve_value_model(plan: FitPlan, split: TrainingSplit) -> ValueModel:
     """Return the value model of a plan for the training values, checked on the held-out ones."""
-    held_out, values = split.validation, split.training.data
+    held_out, values = split.validation, split.values
     if plan.hurdle and held_out is not None and len(held_out):
         # A value that is a single element could otherwise be beyond the element's reach.
         values = np.append(values, [held_out.values.min(), held_out.values.max()])
@@ -72,7 +75,29 @@ def resolve_value_model(plan: FitPlan, split: TrainingSplit) -> ValueModel:
     )  # fmt: skip
     if held_out is not None:
         value_model.require(held_out.values, " (in validation)")
-    return value_model
+    return _with_count_of_sums(value_model, plan, split)
+
+
+def _with_count_of_sums(value_model: ValueModel, plan: FitPlan, split: TrainingSplit) -> ValueModel:
+    """Estimate an integer parameter again if the values alone put it at the end of its range.
+
+    Sums of a binomial's elements are as dispersed as a Poisson's, which maximum likelihood takes
+    for endlessly many trials. At the rates of popularity they are told apart.
+    """
+    name = value_model.element.count_parameter
+    if name is None or value_model.hurdle or value_model.train_on != "full":
+        return value_model
+    is_given = isinstance(plan.element, Element) and name in plan.element.parameters
+    matrix, most = split.training, MAX_COUNT_RATIO * max(float(split.values.max(initial=1.0)), 1.0)
+    if is_given or not plan.learn_element or value_model.element.parameters[name] < most:
+        return value_model
+    entries = np.unique(np.linspace(0, matrix.nnz - 1, _COUNT_SAMPLE).astype(np.int64))
+    activity = np.diff(matrix.indptr)[row_of(matrix, entries)]
+    popularity = Values(matrix, None, LOCAL).degrees(Axis.ITEMS)[matrix.indices[entries]]
+    rate = activity * (popularity / matrix.nnz)
+    shared = value_model.replace(vary_by=None)
+    element = refit_at_rates(shared, matrix.data[entries], rate, steps=2)
+    return value_model.replace(element=element)
 
 
 def choose_value_model(
@@ -108,6 +133,11 @@ def choose_value_model(
     chosen.require(values)
     _require_float32_range(chosen)
     if train_on == "observed":
+        if priors == "paper" and element.kappa_note:
+            logger.warning(
+                "%s: the paper divides kappa by E[n] = %.3f for observed entries only, but %s.",
+                type(element).__name__, OBSERVED_COUNT, element.kappa_note,
+            )  # fmt: skip
         count = observed_count(chosen.element, values, priors)
         scaled = chosen.element.scaled_for_observed(count).replace(**given)
         chosen = chosen.replace(element=scaled)
@@ -133,7 +163,8 @@ def _require_float32_range(value_model: ValueModel) -> None:
 
 def _estimation_sample(values: FloatArray) -> FloatArray:
     """Return evenly spread values as float64, the extremes among them."""
-    step = -(-len(values) // _MAX_ESTIMATION_VALUES)
+    # Three more values are the extremes of a sample that was taken before.
+    step = -(-(len(values) - 3) // MAX_ESTIMATION_VALUES)
     if step > 1:
         values = np.append(values[::step], [values.min(), values.max()])
     return np.asarray(values, dtype=np.float64)
@@ -193,34 +224,33 @@ def observed_count(element: Element, values: FloatArray, priors: str | Priors) -
 
 
 def resolve_priors(
-    priors: str | Priors,
-    matrix: Csr,
-    value_model: ValueModel,
-    n_excluded: int,
-    n_components: int,
+    priors: str | Priors, split: TrainingSplit, value_model: ValueModel, n_components: int
 ) -> Priors:
     """Resolve the ``priors`` argument, from the training part of the data only."""
+    matrix = split.training
     if isinstance(priors, Priors):
         return priors
     if not isinstance(priors, str) or priors not in ("auto", "paper"):
         raise ParameterError(f"priors must be 'auto', 'paper' or Priors(...); got {priors!r}.")
-    cells = max(float(matrix.shape[0]) * matrix.shape[1] - n_excluded, float(matrix.nnz))
+    cells = max(float(matrix.shape[0]) * matrix.shape[1] - split.n_excluded, float(matrix.nnz))
     density = matrix.nnz / cells
     expected = expected_count(density)
     element, shape = value_model.element, FACTOR_SHAPE
     if value_model.train_on == "observed":
         # Without missing pairs, only the prior constrains rows with few entries.
         shape = max(shape, OBSERVED_SHAPES / n_components)
-        expected = observed_count(element, matrix.data, priors)
-        mean = float(np.mean(matrix.data, dtype=np.float64))
+        expected = observed_count(element, split.values, priors)
+        mean = float(np.mean(split.values, dtype=np.float64))
         if element.support.lowest >= 1:
             # At most y elements make up a value of y.
             expected = mean if element.counts_known else min(expected, 0.9 * mean)
     elif element.counts_known and not value_model.hurdle:
-        expected = float(np.sum(matrix.data, dtype=np.float64)) / cells
+        expected = sum_of_values(matrix) / cells
     if priors == "paper":
-        return Priors.paper_for(expected, n_components)
-    return Priors.matched(expected, n_components, shape)
+        found = Priors.paper_for(expected, n_components)
+    else:
+        found = Priors.matched(expected, n_components, shape)
+    return found.for_exposure(*(split.exposure.mean(axis) for axis in Axis))
 
 
 def is_dense(matrix: Csr, excluded: Csr | None = None) -> bool:
@@ -229,11 +259,11 @@ def is_dense(matrix: Csr, excluded: Csr | None = None) -> bool:
 
 
 def formula_tempering(plan: FitPlan, split: TrainingSplit) -> float:
-    """Return the tempering that the sizes of the data suggest.
+    """Return the first tempering that competes with 1, from the sizes of the data.
 
-    It grows with the entries per row of the longer axis, and further where fits are averaged,
-    because held-out likelihood did so on the data sets of docs/benchmarks.md. Where rows have few
-    entries or most pairs are observed, and for the paper's recipe, it is 1: the ordinary posterior.
+    It grows with the entries per row of the longer axis, and further where fits are averaged. Where
+    rows have few entries or most pairs are observed, and for the paper's recipe, it is 1: the
+    ordinary posterior. It is a guess; ``training.auto`` decides by held-out likelihood.
     """
     matrix = split.training
     if plan.priors == "paper" or plan.train_on == "observed" or plan.solver.name == "algorithm1":

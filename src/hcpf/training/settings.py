@@ -17,7 +17,7 @@ from hcpf.errors import ParameterError
 from hcpf.io import as_path
 
 COMBINATIONS = ("average", "best")
-STARTS = ("auto", "noise", "clusters")
+STARTS = ("auto", "noise", "clusters", "symmetric")
 CHECK_EVERY = 5
 """Passes between two evaluations of the ELBO."""
 _MIN_BATCH_USERS, _MIN_BATCH_ENTRIES = 400, 5_000
@@ -207,7 +207,7 @@ class Settings:
     priors: Literal["auto", "paper"] | Priors = "auto"
     tempering: float | Literal["auto", "formula"] = "auto"
     solver: Literal["auto", "cavi", "svi", "algorithm1"] | Solver = "auto"
-    start: Literal["auto", "noise", "clusters"] = "auto"
+    start: Literal["auto", "noise", "clusters", "symmetric"] = "auto"
     max_iter: int = _defaults.MAX_ITER
     tol: float = _defaults.TOL
     random_state: int | np.random.Generator | None = None

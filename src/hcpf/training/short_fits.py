@@ -53,9 +53,12 @@ class Sample:
         """Draw users and held-out pairs; an InputError if there are too few entries for it."""
         rows = sample_rows(split.training, _MAX_ENTRIES, rng)
         excluded = None if split.excluded is None else split.excluded[rows]
-        part = split_validation(split.training[rows], None, excluded, _HELD_OUT, train_on, rng)
+        part = split_validation(
+            split.training[rows], None, excluded, _HELD_OUT, train_on, rng,
+            split.exposure.of_users(rows),
+        )  # fmt: skip
         assert part.validation is not None
-        data = ShardData.whole(part.training, part.excluded)
+        data = ShardData.whole(part.training, part.excluded, part.exposure)
         return cls(part, part.validation, data, int(rng.integers(1 << 32)))
 
 
@@ -80,9 +83,7 @@ class ShortFit:
         value_model = resolve_value_model(plan, split)
         if start is not None and type(start.fit.state.element) is type(value_model.element):
             value_model = value_model.replace(element=start.fit.state.element)
-        priors = resolve_priors(
-            plan.priors, split.training, value_model, split.n_excluded, plan.n_components
-        )
+        priors = resolve_priors(plan.priors, split, value_model, plan.n_components)
         tempering = plan.tempering
         if isinstance(tempering, str):
             tempering = formula_tempering(plan, split)

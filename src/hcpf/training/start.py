@@ -1,4 +1,4 @@
-"""Where a fit begins: from noise, from clusters of items, or from an earlier posterior."""
+"""Where a fit begins: from noise, clusters of items, an earlier posterior, or as in the paper."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from hcpf._types import FloatArray
 from hcpf.core import kernels
 from hcpf.core.axis import Axis, AxisState, empty_axis
-from hcpf.core.collective import Collective
+from hcpf.core.collective import Collective, sum_scalar
 from hcpf.core.layout import Shard
-from hcpf.core.posterior import FactorPosterior, Posterior, axis_prior
+from hcpf.core.posterior import FactorPosterior, Posterior, axis_prior, scale_rows
 from hcpf.core.priors import Priors
 from hcpf.core.theta import start_theta
 from hcpf.errors import InputError
@@ -31,24 +31,54 @@ def start_from_noise(
 ) -> FitState:
     """Begin where the symmetry of the components is broken, at rates near popularity.
 
-    The mean of a row's factors is proportional to its number of entries (plus what the prior
-    adds), times noise, so that the rates start near the rank-one popularity model. Where each item
-    has a cluster, most of its mean lies on that component.
+    The mean of a row's factors (times its exposure) is proportional to its number of entries (plus
+    what the prior adds), times noise, so that the rates start near the rank-one popularity model.
+    Where each item has a cluster, most of its mean lies on that component.
     """
     users = empty_axis(Axis.USERS, shard.users.n_rows, n_components)
     items = empty_axis(Axis.ITEMS, shard.items.n_rows, n_components)
     for mine in (users, items):
+        mine.set_exposure(shard.exposure(mine.axis))
+    average = [_average_exposure(mine, shard, comm) for mine in (users, items)]
+    expected = np.clip(priors.expected(n_components) * average[0] * average[1], 0.1, 1e4)
+    for mine, mean_exposure in zip((users, items), average, strict=True):
         degrees = shard.values.degrees(mine.axis)
         if shard.trains_on_missing:
             # Half an entry for rows with none keeps every start positive.
             scale = np.sqrt(max(shard.totals.n_entries, 1) * n_components)
             level = (degrees.astype(np.float64) + 0.5) / scale
         else:
-            expected = np.clip(priors.expected(n_components), 0.1, 1e4)
-            level = np.full(mine.n_rows, np.sqrt(expected / n_components))
+            level = np.sqrt(expected / n_components) * (mine.factors.exposure / mean_exposure)
         _fill(mine, _noise(mine, shard, rng), degrees, level, priors)
     if clusters is not None:
         _concentrate(items, clusters)
+    start_theta(users, items, shard, comm)
+    return _begin(users, items, shard, priors, rng, comm)
+
+
+def _average_exposure(mine: AxisState, shard: Shard, comm: Collective) -> float:
+    """Return the average exposure of the rows of all workers."""
+    if mine.exposure is None or mine.axis is Axis.ITEMS:
+        return shard.data.exposure.mean(mine.axis)
+    return sum_scalar(comm, float(mine.exposure.sum())) / shard.totals.n_users
+
+
+def start_symmetric(
+    shard: Shard, priors: Priors, n_components: int, rng: np.random.Generator, comm: Collective
+) -> FitState:
+    """Begin as Algorithm 1 is printed: all components of all rows are equal.
+
+    Every update treats the components alike, so they stay equal, and the rates stay of rank one.
+    """
+    users = empty_axis(Axis.USERS, shard.users.n_rows, n_components)
+    items = empty_axis(Axis.ITEMS, shard.items.n_rows, n_components)
+    for mine in (users, items):
+        shape, _, activity_mean = priors.axis(mine.axis)
+        mine.set_exposure(shard.exposure(mine.axis))
+        mine.factors.a[:] = shape
+        mine.factors.mean[:] = shape / activity_mean * mine.factors.exposure[:, None]
+        prior = axis_prior(priors, mine.axis, n_components)
+        mine.factors.activity_b[:] = prior.activity_rate
     start_theta(users, items, shard, comm)
     return _begin(users, items, shard, priors, rng, comm)
 
@@ -82,6 +112,7 @@ def _axis_at(
     order: NDArray[np.int64] | None,
 ) -> AxisState:
     mine = empty_axis(axis, shard.layout(axis).n_rows, n_components)
+    mine.set_exposure(shard.exposure(axis))
     factors = mine.factors
     if factors.a.shape != found.shape_.shape:
         raise InputError(
@@ -90,7 +121,7 @@ def _axis_at(
         )
     rows = _all_or(order)
     factors.a[:] = found.shape_[rows]
-    factors.mean[:] = found.mean_[rows]
+    factors.mean[:] = scale_rows(found.mean_[rows], mine.exposure)
     factors.activity_b[:] = found.activity_b[rows]
     return mine
 
@@ -148,7 +179,8 @@ def _fill(
     share = (degrees / size).astype(np.float32)
     np.multiply(noise, share[:, None], out=factors.a)
     np.add(factors.a, np.float32(max(prior.shape, 0.1)), out=factors.a)
-    factors.activity_b[:] = prior.activity_rate + factors.mean.sum(axis=1, dtype=np.float64)
+    row_sums = factors.mean.sum(axis=1, dtype=np.float64) / factors.exposure
+    factors.activity_b[:] = prior.activity_rate + row_sums
 
 
 def _concentrate(mine: AxisState, component: NDArray[np.int64]) -> None:

@@ -56,6 +56,11 @@ are ``first`` and ``last`` do that range of blocks or rows; ``threads.run_in_par
 an item are spread over them: ``accumulate_rows`` stops before the posteriors, its sums are added
 up, and ``apply_rows`` continues (``core.half_step``).
 
+**Exposures.** Known exposures multiply the rate of a pair, e_u f_i sum_k s_uk v_ik. The arrays are
+those of the factors times the row's exposure, e_u s_uk, whose posterior is a gamma with the same
+shape. All sums over entries and rows are then what they are without exposures; only the prior of a
+row differs: e_u s_uk ~ Gamma(eta, r_u / e_u). A posterior shows s_uk again (``posterior_of``).
+
 **Listed pairs** enter b_u one by one: pairs excluded from training are subtracted from the sum over
 all rows (sign -1); when training on observed entries only, these are added up instead (sign +1).
 """
@@ -84,7 +89,14 @@ if TYPE_CHECKING:
     from hcpf.core.kernels.converge import converge_rows, most_similar
     from hcpf.core.kernels.count import tabulate
     from hcpf.core.kernels.entry import entry_steps
-    from hcpf.core.kernels.layout import advance, transpose, weigh_values
+    from hcpf.core.kernels.gibbs import draw_elements
+    from hcpf.core.kernels.layout import (
+        advance,
+        copy_rows,
+        transpose,
+        transpose_columns,
+        weigh_values,
+    )
     from hcpf.core.kernels.rows import (
         accumulate_rows,
         apply_rows,
@@ -100,7 +112,10 @@ _HOME = {
     **dict.fromkeys(("converge_rows", "most_similar"), "converge"),
     "tabulate": "count",
     "entry_steps": "entry",
-    **dict.fromkeys(("advance", "transpose", "weigh_values"), "layout"),
+    **dict.fromkeys(
+        ("advance", "copy_rows", "transpose", "transpose_columns", "weigh_values"), "layout"
+    ),
+    "draw_elements": "gibbs",
     **dict.fromkeys(
         ("accumulate_rows", "apply_rows", "extrapolate", "scale_rows", "update_rows"), "rows"
     ),
@@ -141,6 +156,8 @@ __all__ = [
     "best_of_products",
     "best_of_tile",
     "converge_rows",
+    "copy_rows",
+    "draw_elements",
     "entry_steps",
     "extrapolate",
     "listed_rates",
@@ -152,6 +169,7 @@ __all__ = [
     "sum_log_z",
     "tabulate",
     "transpose",
+    "transpose_columns",
     "update_rows",
     "weigh_values",
 ]

@@ -100,14 +100,16 @@ def axis_bound(first, last, rows, prior, activity_shape, blocks, sums):
             b_r = rows.activity_b[u]
             log_r = digamma_r - math.log(b_r)
             mean_r = a_r / b_r
+            exposure = rows.exposure[u]
             for k in range(size):
                 a = float(rows.a[u, k])
                 mean = float(rows.mean[u, k])
                 log_gamma, digamma = log_gamma_digamma(a)
                 log_b = math.log(a / mean)
                 total += log_gamma + (prior.shape - a) * digamma + a - prior.shape * log_b
-                total -= mean_r * mean
-            total += size * (prior.shape * log_r - log_gamma_shape)
+                total -= mean_r / exposure * mean
+            log_rate = log_r - math.log(exposure)
+            total += size * (prior.shape * log_rate - log_gamma_shape)
             total += activity_shape * math.log(rate) - log_gamma_prior
             total += (activity_shape - 1.0) * log_r - rate * mean_r
             total += a_r - math.log(b_r) + log_gamma_r + (1.0 - a_r) * digamma_r

@@ -51,16 +51,16 @@ def converge_rows(
 
 
 @kernel()
-def most_similar(first, last, start, stop, index, scores, offsets, out):
+def most_similar(first, last, start, stop, index, scores, offsets, exposure, out):
     """Per row: the candidate with the largest sum of scores over the row's entries.
 
     ``scores`` has a row per column of the matrix and a column per candidate; a candidate's sum
-    begins with its offset.
+    begins with its offset times the row's exposure.
     """
     totals = np.empty(len(offsets), np.float32)
     for u in range(first, last):
         for j in range(len(totals)):
-            totals[j] = offsets[j]
+            totals[j] = exposure[u] * offsets[j]
         for e in range(start[u], stop[u]):
             for j in range(len(totals)):
                 totals[j] += scores[index[e], j]

@@ -7,13 +7,8 @@ from hcpf.core.kernels.types import DIRECT, GRID, KNOWN, NEGLIGIBLE, SHIFT
 
 
 @inner()
-def series_at(tables, row, g, log_x):
-    """E[n] and log of the sum at log_x by direct summation from the mode outward.
-
-    The third value is 1 where the stored weights end before the terms become negligible.
-    """
-    start = tables.start[row]
-    size = tables.start[row + 1] - start
+def mode_of(tables, start, size, g, log_x):
+    """The number of the largest term among those of a row, by bisection on the slope."""
     low, high = 0, size - 1
     while low < high:
         middle = (low + high) // 2
@@ -24,7 +19,18 @@ def series_at(tables, row, g, log_x):
             low = middle + 1
         else:
             high = middle
-    mode = low
+    return low
+
+
+@inner()
+def series_at(tables, row, g, log_x):
+    """E[n] and log of the sum at log_x by direct summation from the mode outward.
+
+    The third value is 1 where the stored weights end before the terms become negligible.
+    """
+    start = tables.start[row]
+    size = tables.start[row + 1] - start
+    mode = mode_of(tables, start, size, g, log_x)
     peak = tables.series[start + mode] + (g * tables.phi[mode] if g != 0.0 else 0.0)
     total, offset, cut = 1.0, 0.0, 0
     for direction in (1, -1):
@@ -68,17 +74,16 @@ def between_rows(tables, log_x, coordinate):
 
 
 @inner()
-def outside(tables, log_rate, coordinate):
-    """E[n], log of the sum and the edge flag for an entry whose rate the table does not hold."""
+def weights_of(tables, log_rate, coordinate):
+    """Which row of weights serves an entry, with g and the log rate in the scale of that row.
+
+    The term of n is exp(series[n] + g phi[n]) x^n. For a value between rows it is the row below.
+    """
     y = float(coordinate)
-    if tables.mode == KNOWN:
-        return y, y * log_rate, 0
     row, g, log_x = 0, 0.0, log_rate
     if tables.mode == SHIFT:
         log_x = log_rate + math.log(y)
-    elif tables.mode == GRID and tables.sign == 0.0:
-        return between_rows(tables, log_rate, y)
-    elif tables.mode == GRID:
+    elif tables.mode == GRID and tables.sign != 0.0:
         place = int(y)
         step = tables.places[place + 1] - tables.places[place]
         g = tables.sign * math.exp(tables.places[place] + (y - place) * step)
@@ -86,6 +91,18 @@ def outside(tables, log_rate, coordinate):
         g = tables.places[int(y)]
     else:
         row = int(y)
+    return row, g, log_x
+
+
+@inner()
+def outside(tables, log_rate, coordinate):
+    """E[n], log of the sum and the edge flag for an entry whose rate the table does not hold."""
+    y = float(coordinate)
+    if tables.mode == KNOWN:
+        return y, y * log_rate, 0
+    if tables.mode == GRID and tables.sign == 0.0:
+        return between_rows(tables, log_rate, y)
+    row, g, log_x = weights_of(tables, log_rate, coordinate)
     return series_at(tables, row, g, log_x)
 
 

@@ -57,24 +57,29 @@ def _draw(entries, owner, excluded, n_items, share, rng):
 
 
 @inner()
-def _move(a, b, activity_b, activity_a, rate, shape, step, count_share, weight, other_mean):
+def _move(
+    a, b, activity_b, exposure, activity_a, rate, shape, step, count_share, weight, other_mean
+):
     """The paper's update of one row, in its order: activity, shapes, rates."""
     total = 0.0
     for k in range(len(a)):
         total += a[k] / b[k]
-    activity = (1.0 - step) * activity_b + step * (rate + total)
+    activity = (1.0 - step) * activity_b + step * (rate + total / exposure)
     for k in range(len(a)):
         a[k] = (1.0 - step) * a[k] + step * (shape + weight * count_share[k])
-        b[k] = (1.0 - step) * b[k] + step * (activity_a / activity + weight * other_mean[k])
+        goal = activity_a / activity / exposure + weight * other_mean[k]
+        b[k] = (1.0 - step) * b[k] + step * goal
     return activity
 
 
 @kernel()
 def entry_steps(
-    entries, excluded, owner, tables, shifts, users, items, user_prior, item_prior,
+    entries, excluded, owner, tables, shifts, users, items, exposures, user_prior, item_prior,
     weights, clocks, tau, xi, share_observed, n_steps, rng, counts,
 ):  # fmt: skip
     """Run ``n_steps`` of Algorithm 1; users and items are (a, b, activity_b) in float64.
+
+    a and b are those of factors times the row's exposure.
 
     ``weights`` holds, per user and per item, what an observed and a missing draw stand for;
     ``counts`` gathers the observed draws, the sum of E[n], and the sums over n cut short.
@@ -110,14 +115,16 @@ def entry_steps(
         step_u = min((tau + clocks[0][u]) ** -xi, 1.0)
         step_i = min((tau + clocks[1][i]) ** -xi, 1.0)
         b_r[u] = _move(
-            a_s[u], b_s[u], b_r[u], user_prior.activity_a, user_prior.activity_rate,
-            user_prior.shape, step_u, share, weights[0][u, kind], mean_i,
+            a_s[u], b_s[u], b_r[u], exposures[0][u],
+            user_prior.activity_a, user_prior.activity_rate, user_prior.shape,
+            step_u, share, weights[0][u, kind], mean_i,
         )  # fmt: skip
         for k in range(size):
             mean_u[k] = a_s[u, k] / b_s[u, k]
         b_w[i] = _move(
-            a_v[i], b_v[i], b_w[i], item_prior.activity_a, item_prior.activity_rate,
-            item_prior.shape, step_i, share, weights[1][i, kind], mean_u,
+            a_v[i], b_v[i], b_w[i], exposures[1][i],
+            item_prior.activity_a, item_prior.activity_rate, item_prior.shape,
+            step_i, share, weights[1][i, kind], mean_u,
         )  # fmt: skip
         clocks[0][u] += 1.0
         clocks[1][i] += 1.0

@@ -48,3 +48,36 @@ def advance(first, last, position, stop, index, bound, out):
         while e < stop[r] and index[e] < bound:
             e += 1
         out[r] = e
+
+
+@kernel()
+def copy_rows(first, last, start, stop, source, place, out):
+    """Copy entries of rows to where each row is to begin."""
+    for r in range(first, last):
+        to = place[r]
+        for e in range(start[r], stop[r]):
+            out[to] = source[e]
+            to += 1
+
+
+@kernel()
+def transpose_columns(first, last, rows, bounds, offset, place, index, coordinate):
+    """Per range of columns: the rows and the coordinates of its entries, column by column.
+
+    Either output may be empty. Columns ascend within each row; ``place`` is where each column from
+    ``offset`` on begins.
+    """
+    for part in range(first, last):
+        low, high = bounds[part], bounds[part + 1]
+        for u in range(len(rows.start)):
+            for e in range(rows.start[u], rows.stop[u]):
+                i = rows.index[e]
+                if i >= high:
+                    break
+                if i >= low:
+                    to = place[i - offset]
+                    place[i - offset] = to + 1
+                    if len(index):
+                        index[to] = u
+                    if len(coordinate):
+                        coordinate[to] = rows.coordinate[e]

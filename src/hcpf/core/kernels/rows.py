@@ -77,18 +77,18 @@ def add_listed(listed, cols, first, last, base, scale, rates):
 @inner()
 def set_posteriors(rows, first, last, prior, sums, rates, column_sum):
     """New posteriors of some rows; adds their means to the column sums."""
-    a, mean, g, activity_b = rows.a, rows.mean, rows.g, rows.activity_b
+    a, mean, g, activity_b, exposure = rows.a, rows.mean, rows.g, rows.activity_b, rows.exposure
     log_scales, row_terms, shifts = rows.log_scale, rows.row_terms, rows.shift
     row_count, cross_count, value_sum = rows.count, rows.cross_count, rows.value_sum
     totals, counts, slow = sums.totals, sums.counts, sums.slow
     shape, scale, step = prior.shape, prior.scale, prior.step
     for u in range(first, last):
         r = u - first
-        activity = prior.activity_a / activity_b[u]
+        activity = prior.activity_a / activity_b[u] / exposure[u]
         row_sum, least = update_row(
             a, mean, g, u, totals, rates, r, slow[r], shape, scale, activity, step, column_sum
         )
-        activity_b[u] = prior.activity_rate + row_sum
+        activity_b[u] = prior.activity_rate + row_sum / exposure[u]
         row_count[u], cross_count[u] = counts[r, COUNT], counts[r, CROSS_COUNT]
         value_sum[u] = counts[r, VALUE_SUM]
         log_scale = 0.0 if least > _NO_UNDERFLOW else _scale_small_row(rows, u)

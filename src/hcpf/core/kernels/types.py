@@ -46,6 +46,7 @@ class Factors(NamedTuple):
     log_scale: np.ndarray  # the log of that scale, float64
     shift: np.ndarray  # what the element adds to the log rate in this row (float64)
     activity_b: np.ndarray  # b^r_u
+    exposure: np.ndarray  # e_u: a, mean and g are those of e_u s_uk (float64)
     count: np.ndarray  # sum of E[n] over the row's entries, from the last half-step
     cross_count: np.ndarray  # sum of E[n] x_i, or of x_i, over the row's entries
     value_sum: np.ndarray  # sum of y_ui weight_i over the row's entries, where there are values

@@ -31,6 +31,8 @@ def open_file(path: Path, options: ReadOptions | None = None) -> TableFile:
         raise InputError(f"{path}: a query requires a database ({known}). Remove sql=...")
     if options.sheet is not None and suffix not in _SHEETS:
         raise InputError(f"{path}: this file has no sheets. Remove sheet=...")
+    if options.layer is not None or options.use_raw:
+        raise InputError(f"{path}: only .h5ad files have layers. Remove layer=... and use_raw=...")
     with file_errors(path):
         if not path.stat().st_size:
             raise InputError("the file is empty.")
@@ -77,12 +79,30 @@ def _suffix(path: Path) -> str:
     suffix = (path.with_suffix("") if is_compressed else path).suffix.lower()
     if suffix not in _KNOWN:
         raise InputError(
-            f"{path}: unknown file extension {suffix!r}. Known extensions: {', '.join(_KNOWN)}; "
+            f"{path}: unknown file extension {suffix!r}. Known extensions: "
+            f"{', '.join((*_KNOWN, '.h5ad'))}; "
             "text files may be compressed, for example .csv.gz."
         )
     if is_compressed and suffix not in (*_TEXT, *_JSON_LINES):
         raise InputError(f"{path}: only text files may be compressed. Decompress it first.")
     return suffix
+
+
+def _files_in(folder: Path) -> list[Path]:
+    """Return the tables in a folder and those below it, sorted, such as Spark writes them.
+
+    Names that begin with _ or . mark what is not data.
+    """
+    files = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and path.suffix.lower() in (*_KNOWN, *COMPRESSIONS)
+        and not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)
+    ]
+    if not files:
+        raise InputError("this is a folder without tables. Pass files, or a folder of them.")
+    return files
 
 
 def _matching_files(pattern: Any) -> list[Path]:
@@ -94,7 +114,7 @@ def _matching_files(pattern: Any) -> list[Path]:
         if path.is_file():
             return [path]
         if path.is_dir():
-            raise InputError('this is a folder. Pass its files, for example "folder/*.parquet".')
+            return _files_in(path)
         matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))  # noqa: PTH207
         files = [match for match in matches if match.is_file()]
         if not files:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from hcpf._types import Csr
+from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
 from hcpf.core.theta import ThetaPosterior
 from hcpf.core.value_model import ValueModel
 from hcpf.data.sampling import without
+from hcpf.data.shards.matrix import StoredMatrix
 from hcpf.elements.conjugate import Conjugate
 from hcpf.errors import ModelError, SupportError
 from hcpf.model.fitted import FittedModel
@@ -49,6 +51,7 @@ def check_history(history: Sequence[Check]) -> None:
             and isinstance(check.seconds, int | float)
             and isinstance(check.elbo, int | float)
             and (held_out is None or isinstance(held_out, int | float))
+            and isinstance(check.tempering, int | float)
         ):
             raise ModelError(f"Its history has a line that is not one: {check!r}.")
 
@@ -67,9 +70,12 @@ def check_numbers(model: FittedModel) -> None:
 
     This reads all factors once.
     """
+    for axis in Axis:
+        if (exposure := model.exposure.axis(axis)) is not None:
+            _check_positive(f"exposure.{axis.value}", exposure)
     for j, fit in enumerate(model.posteriors):
         _check_factors(f"fit{j}", fit, model.element.conjugate)
-    if model.data is not None:
+    if model.data is not None and not isinstance(model.data.matrix, StoredMatrix):
         _check_data(model, model.data.matrix)
 
 
@@ -89,6 +95,11 @@ def _check_positive(name: str, array: np.ndarray) -> None:
 
 def _check_theta(name: str, theta: ThetaPosterior, conjugate: Conjugate) -> None:
     _check_positive(f"{name}.nu", np.append(theta.nu, theta.nu0))
+    if not theta.limit > 0.0:  # false for NaN
+        raise ModelError(f"{name} has a limit that is not above 0.")
+    share = theta.counted
+    if share is not None and not (share.size and share.min() > 0.0 and share.max() <= 1.0):
+        raise ModelError(f"{name} has shares that are not between 0 and 1.")
     low, high = conjugate.min_center, conjugate.max_center
     center = np.append(theta.chi / theta.nu, theta.chi0 / theta.nu0)
     inside = (center >= low - _ROUNDING * abs(low)) if np.isfinite(low) else np.isfinite(center)

@@ -6,7 +6,6 @@ crash at any moment leaves the old model, or the new one, whole.
 
 import hashlib
 import json
-import uuid
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,21 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from pyarrow import parquet
 
 from hcpf._version import __version__
 from hcpf.data.canonical import IdArray
+from hcpf.data.id_files import read_ids, write_ids
 from hcpf.errors import ModelError
 from hcpf.io import file_digest, locked, os_errors, partial_file, write_atomically
 
 MANIFEST = "manifest.json"
-FORMAT, SCHEMA = "hcpf-model", 3
+FORMAT, SCHEMA = "hcpf-model", 4
 _ADVICE = "Pass a folder created by save() or hcpf fit."
 _TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
 _LONGEST_HEADER = 1 << 24  # bytes
 _MAX_READS = 10  # of a model that other processes replace meanwhile
-_MAX_UNPACKING = 1000  # bytes that one byte of an id file may become
 _ENDINGS = {"tensors": ".safetensors", "users": ".parquet", "items": ".parquet"}
 
 
@@ -58,8 +55,8 @@ def _write_files(path: Path, stored: Stored) -> set[str]:
     try:
         files = {
             "tensors": _write(path, "tensors", lambda to: write_tensors(to, stored.tensors)),
-            "users": _write(path, "users", lambda to: write_ids(to, stored.users)),
-            "items": _write(path, "items", lambda to: write_ids(to, stored.items)),
+            "users": _write(path, "users", lambda to: write_ids(to, stored.users, ModelError)),
+            "items": _write(path, "items", lambda to: write_ids(to, stored.items, ModelError)),
         }
         manifest = {
             "format": FORMAT, "schema": SCHEMA, "hcpf": __version__,
@@ -112,7 +109,8 @@ def _read(path: Path, check: bool) -> Stored:
     n_users, n_items = _shape(manifest)
     return Stored(
         manifest, map_tensors(files["tensors"]),
-        read_ids(files["users"], n_users), read_ids(files["items"], n_items),
+        read_ids(files["users"], n_users, ModelError),
+        read_ids(files["items"], n_items, ModelError),
     )  # fmt: skip
 
 
@@ -280,49 +278,3 @@ def _checked(path: Path, name: str, entry: Any) -> tuple[Any, tuple[int, ...], i
     if not whole or last - first != count * dtype.itemsize:
         raise ModelError(f"{path.name}: the entry of {name} contradicts itself.")
     return dtype, shape, first, last
-
-
-def write_ids(path: Path, ids: IdArray) -> None:
-    """Write ids as one column."""
-    if len(ids) and isinstance(ids.flat[0], uuid.UUID):
-        column = pa.array([value.bytes for value in ids], pa.binary(16))
-    else:
-        try:
-            column = pa.array(ids)
-        except (pa.ArrowException, UnicodeEncodeError) as error:
-            raise ModelError(f"These ids cannot be saved: {error}.") from None
-    parquet.write_table(pa.table({"id": column}), path)
-
-
-def _check_size(path: Path, about: Any, expected: int) -> None:
-    """Raise a ModelError if a file has another number of ids, or unpacks to far more bytes."""
-    if about.num_rows != expected:
-        raise ModelError(f"{path.name} has {about.num_rows} ids instead of {expected}.")
-    unpacked = sum(about.row_group(j).total_byte_size for j in range(about.num_row_groups))
-    if unpacked > max(_MAX_UNPACKING * path.stat().st_size, 1 << 26):
-        raise ModelError(f"{path.name} unpacks to {unpacked} bytes, which ids do not.")
-
-
-def read_ids(path: Path, expected: int) -> IdArray:
-    """Read what ``write_ids`` wrote; refuse other numbers of ids before they are unpacked."""
-    try:
-        with parquet.ParquetFile(path, read_dictionary=["id"]) as file:
-            _check_size(path, file.metadata, expected)
-            column = file.read(["id"]).column("id").combine_chunks()
-        if isinstance(column, pa.DictionaryArray):
-            # Repeated ids are not unpacked: a few bytes could become gigabytes.
-            if len(column.dictionary) != len(column):
-                raise ModelError(f"{path.name} contains an id more than once.")
-            column = column.dictionary_decode()
-    except (pa.ArrowException, OSError, KeyError) as error:
-        raise ModelError(f"{path.name} cannot be read: {error}.") from None
-    if pa.types.is_integer(column.type) and not column.null_count:
-        return np.from_dlpack(column)  # to_numpy would load pandas
-    values = column.to_pylist()
-    if pa.types.is_fixed_size_binary(column.type):
-        values = [uuid.UUID(bytes=value) for value in values]
-    elif not all(isinstance(value, str) for value in values):
-        raise ModelError(f"{path.name} contains values that are not ids.")
-    ids = np.empty(len(values), dtype=object)
-    ids[:] = values
-    return ids

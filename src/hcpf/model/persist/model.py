@@ -1,5 +1,6 @@
 """A fitted model as what is stored, and back."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -10,16 +11,21 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from hcpf._types import Csr
+from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis
+from hcpf.core.exposure import Exposure
 from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.priors import Priors
 from hcpf.core.theta import ThetaPosterior
 from hcpf.core.value_model import ValueModel
 from hcpf.data.interactions import Interactions
+from hcpf.data.shards.folder import Shards
+from hcpf.data.shards.matrix import StoredMatrix
+from hcpf.data.words import Words
 from hcpf.elements import Element, get
 from hcpf.errors import HcpfError, ModelError
 from hcpf.io import fingerprint
+from hcpf.model.exposure import with_exposure
 from hcpf.model.fitted import FittedModel
 from hcpf.model.history import Check
 from hcpf.model.persist.checks import (
@@ -32,6 +38,9 @@ from hcpf.model.persist.checks import (
 )
 from hcpf.model.persist.folder import Stored, read_folder, write_folder
 from hcpf.model.persist.older import upgraded
+from hcpf.model.posterior import Folded
+
+logger = logging.getLogger("hcpf")
 
 _VALUE_MODEL = ("vary_by", "hurdle", "train_on")
 
@@ -40,7 +49,7 @@ Tensors = dict[str, np.ndarray]
 
 def save(model: FittedModel, path: Path, *, overwrite: bool, include_data: bool) -> None:
     """Write a fitted model to a folder."""
-    tensors = dict(_factor_tensors(model.posteriors))
+    tensors = dict(_factor_tensors(model.posteriors)) | _exposure_tensors(model)
     about: dict[str, Any] = {
         "settings": {name: _plain(value) for name, value in model.settings.items()},
         "value_model": _value_model_as_json(model.value_model),
@@ -50,6 +59,8 @@ def save(model: FittedModel, path: Path, *, overwrite: bool, include_data: bool)
         "interrupted": model.interrupted,
         "tempering": model.tempering,
         "max_count": model.max_count,
+        "words": model.words.as_dict(),
+        "folded": None if model.folded is None else model.folded.axis.value,
         "history": [
             {name: _plain(value) for name, value in vars(check).items()} for check in model.history
         ],
@@ -59,10 +70,16 @@ def save(model: FittedModel, path: Path, *, overwrite: bool, include_data: bool)
         tensors |= {"excluded.indptr": pairs.indptr, "excluded.indices": pairs.indices}
     if model.data is not None:
         matrix = model.data.matrix
-        parts = {"indptr": matrix.indptr, "indices": matrix.indices, "values": matrix.data}
-        about["data_fingerprint"] = fingerprint(*parts.values())
-        if include_data:
-            tensors |= {f"data.{name}": part for name, part in parts.items()}
+        if isinstance(matrix, StoredMatrix):
+            about["data_fingerprint"] = fingerprint(matrix.identity)
+            if include_data and isinstance(model.data, Shards):
+                folder = str(model.data.folder.absolute())
+                about["shards"] = {"folder": folder, "digest": model.data.digest}
+        else:
+            parts = {"indptr": matrix.indptr, "indices": matrix.indices, "values": matrix.data}
+            about["data_fingerprint"] = fingerprint(*parts.values())
+            if include_data:
+                tensors |= {f"data.{name}": part for name, part in parts.items()}
     stored = Stored(about, tensors, model.users, model.items)
     write_folder(path, stored, overwrite=overwrite)
 
@@ -93,13 +110,16 @@ def _rebuild(stored: Stored) -> FittedModel:
     value_model = _value_model_from_json(about["value_model"])
     shape = len(users), len(items)
     n_fits, max_count = about["n_fits"], about["max_count"]
+    posteriors = _posteriors(tensors, whole_number("n_fits", n_fits, 1), shape, value_model)
     data = _matrix(tensors, "data", shape)
     if data is not None:
         data = Interactions.from_matrix(data, users=users, items=items)
+    elif "shards" in about:
+        data = _open_shards(about["shards"])
     return FittedModel(
         value_model=value_model,
         priors=Priors(**about["priors"]),
-        posteriors=_posteriors(tensors, whole_number("n_fits", n_fits, 1), shape, value_model),
+        posteriors=with_exposure(posteriors, _exposure(tensors, shape)),
         users=users,
         items=items,
         history=_history(about["history"]),
@@ -109,7 +129,31 @@ def _rebuild(stored: Stored) -> FittedModel:
         interrupted=truth("interrupted", about["interrupted"]),
         max_count=None if max_count is None else whole_number("max_count", max_count, 1),
         settings=_revived(about["settings"]),
+        words=Words.from_json(about.get("words")),
+        folded=_folded(about.get("folded")),
     )
+
+
+def _folded(axis: Any) -> Folded | None:
+    """Return that a model was folded in; earlier versions did not save it."""
+    if axis is None:
+        return None
+    if axis not in [one.value for one in Axis]:
+        raise ModelError(f"folded must be 'users' or 'items', found {axis!r}.")
+    return Folded(Axis(axis))
+
+
+def _open_shards(about: Any) -> Shards | None:
+    """Open the shards that a model was fitted to; None if they are gone or others by now."""
+    try:
+        shards = Shards.open(str(about["folder"]), check=False)
+    except HcpfError as error:
+        logger.info("The model is used without its training data: %s", error)
+        return None
+    if shards.digest != about["digest"]:
+        logger.info("The model is used without its training data: %s changed.", shards.folder)
+        return None
+    return shards
 
 
 # -- tensors ----------------------------------------------------------------------------------
@@ -126,7 +170,25 @@ def _factor_tensors(posteriors: tuple[Posterior, ...]) -> Iterator[tuple[str, np
             if rows.theta is not None:
                 yield f"{prefix}.theta.chi", rows.theta.chi
                 yield f"{prefix}.theta.nu", rows.theta.nu
-                yield f"{prefix}.theta.prior", np.array([rows.theta.chi0, rows.theta.nu0])
+                prior = rows.theta.chi0, rows.theta.nu0, rows.theta.limit
+                yield f"{prefix}.theta.prior", np.array(prior)
+                if rows.theta.counted is not None:
+                    yield f"{prefix}.theta.counted", rows.theta.counted
+
+
+def _exposure_tensors(model: FittedModel) -> Tensors:
+    found = {axis: model.exposure.axis(axis) for axis in Axis}
+    return {f"exposure.{axis.value}": x for axis, x in found.items() if x is not None}
+
+
+def _exposure(tensors: Tensors, shape: tuple[int, int]) -> Exposure:
+    parts: list[FloatArray | None] = []
+    for axis, size in zip(Axis, shape, strict=True):
+        found = tensors.get(f"exposure.{axis.value}")
+        if found is not None and (found.dtype != np.float64 or found.shape != (size,)):
+            raise ModelError(f"The exposures of its {axis.value} have the wrong type or shape.")
+        parts.append(found)
+    return Exposure(*parts)
 
 
 def _posteriors(
@@ -166,11 +228,14 @@ def _theta(tensors: Tensors, prefix: str, size: int, varies: bool) -> ThetaPoste
     if not varies:
         return None
     chi, nu, prior = (tensors[f"{prefix}.{name}"] for name in ("chi", "nu", "prior"))
-    if any(part.dtype != np.float64 for part in (chi, nu, prior)):
+    counted = tensors.get(f"{prefix}.counted")
+    rows = [chi, nu] if counted is None else [chi, nu, counted]
+    if any(part.dtype != np.float64 for part in (*rows, prior)):
         raise ModelError(f"{prefix} has the wrong type.")
-    if chi.shape != (size,) or nu.shape != (size,) or prior.shape != (2,):
+    # Models of earlier versions have no limit.
+    if any(part.shape != (size,) for part in rows) or prior.shape not in ((2,), (3,)):
         raise ModelError(f"{prefix} has the wrong shape.")
-    return ThetaPosterior(chi, nu, float(prior[0]), float(prior[1]))
+    return ThetaPosterior(chi, nu, *prior.tolist(), counted=counted)
 
 
 def _matrix(tensors: Tensors, name: str, shape: tuple[int, int]) -> Csr | None:

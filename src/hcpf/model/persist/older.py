@@ -17,7 +17,7 @@ _CONSTANTS = {
 
 
 def upgraded(about: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest of any schema as one of schema 3."""
+    """Return a manifest of any schema as one of schema 3; exposures came with schema 4."""
     if about["schema"] == 1:
         about = _from_schema_1(about)
     if about["schema"] == 2:

@@ -89,6 +89,8 @@
   }
 
   const people = JSON.parse(byId("people").textContent);
+  const portrait = byId("portrait");
+  const words = JSON.parse(portrait.dataset.words);
   const table = byId("users-table");
   const rows = [...table.tBodies[0].rows];
   const texts = people.users.map(([id, , , history, advice]) =>
@@ -104,7 +106,7 @@
       shown += !row.hidden;
     }
     const none = shown || !found.dataset.none ? "" : `. ${found.dataset.none}`;
-    found.textContent = wanted ? `${shown} of ${rows.length} users${none}` : "";
+    found.textContent = wanted ? `${shown} of ${rows.length} ${words.users}${none}` : "";
   };
   search.addEventListener("input", filter);
 
@@ -122,13 +124,12 @@
   };
   const because = (list) =>
     list.length ? "because of " + list.map(([item, share]) => `${people.items[item]} (${share})`).join(", ") : "";
-  const portrait = byId("portrait");
   const show = (place, behavior = "auto") => {
     const [id, count, total, history, advice] = people.users[place];
     portrait.replaceChildren(
-      make("header", {}, make("h3", {}, `User ${id}`), make("p", {}, `${count.toLocaleString("en")} ${count === 1 ? "item" : "items"}, ${total} in total`)),
-      make("div", {}, make("h4", {}, "Has (largest values)"),
-        tableOf(["Item", "Value"], history.map(([item, value]) => [people.items[item], value]))),
+      make("header", {}, make("h3", {}, `${words.user} ${id}`), make("p", {}, `${count.toLocaleString("en")} ${count === 1 ? words.item : words.items}, ${words.currency}${total} in total`)),
+      make("div", {}, make("h4", {}, `Has (largest ${words.values})`),
+        tableOf([JSON.parse(portrait.dataset.columns)[0], words.heading], history.map(([item, value]) => [people.items[item], value]))),
       make("div", {}, make("h4", {}, "Is recommended"),
         tableOf(JSON.parse(portrait.dataset.columns), advice.map(([item, chance, value, range, why]) =>
           [both(people.items[item], because(why)), chance, both(value, range)]))),

@@ -31,7 +31,8 @@ def algorithm1_pass(
     kernels.entry_steps(
         shard.users.entries, excluded_pairs(shard, Axis.USERS),
         shard.users.owner(np.arange(n_entries)), shard.tables.arrays, shifts,
-        (users.a, users.b, users.activity_b), (items.a, items.b, items.activity_b), *priors,
+        (users.a, users.b, users.activity_b), (items.a, items.b, items.activity_b),
+        tuple(f.exposure for f in factors), *priors,
         (_weights(shard, Axis.USERS, share), _weights(shard, Axis.ITEMS, share)),
         (users.clock, items.clock),
         solver.tau, solver.xi, share, n_entries, state.rng, counts,

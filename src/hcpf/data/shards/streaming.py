@@ -1,0 +1,315 @@
+"""From tables to shards without holding the rows: one pass over the files, one over a spool.
+
+The first pass numbers the ids and writes each row to a spool, a temporary file. Then users and
+items are sorted, rows are dealt out to buckets of neighboring users, and each bucket is merged and
+appended to its shard. Memory is bounded by the ids, 130 to 210 bytes each, and one bucket.
+"""
+
+import logging
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from hcpf._progress import progress_bar
+from hcpf.data.canonical import CsrArray, Duplicates, IdArray
+from hcpf.data.columns import TripleBuilder, Triples
+from hcpf.data.files import Restart, TableFile, file_errors
+from hcpf.data.files.base import Columns
+from hcpf.data.guess import event_column, has_amounts
+from hcpf.data.read_options import ReadOptions
+from hcpf.data.readers import choose_all, resolve_duplicates
+from hcpf.data.rows import RowLocator
+from hcpf.data.sampling import select
+from hcpf.data.shards.manifest import Manifest
+from hcpf.data.shards.writing import (
+    SPOOL,
+    Block,
+    FolderWriter,
+    balanced_cuts,
+    folder_writer,
+    place_items,
+    relabel,
+    require_new_users,
+)
+from hcpf.data.values import ArrowArray, ValueColumn
+from hcpf.errors import InputError
+
+logger = logging.getLogger("hcpf")
+
+BUCKET_ROWS = 1 << 22
+"""Rows that are sorted and merged at once: about 60 bytes each."""
+SPOOL_ROWS = 1 << 21
+"""Rows that are dealt out to the buckets at once."""
+_MEGABYTE = 1 << 20
+_ROW = np.dtype([("user", np.int32), ("item", np.int32), ("value", np.float64)])
+_MAX_EXACT_TOTAL = float(1 << 24)
+"""Integers that add up to no more than this are exact as float32, whatever rows are merged."""
+_ROUNDING = 1e-9
+"""A sum below this share of the sum of absolute values is 0."""
+
+
+class SpoolBuilder(TripleBuilder):
+    """Writes rows to a file as they are read, users and items numbered by appearance."""
+
+    def __init__(
+        self, columns: Columns, spool: Any, *, text_ids: bool, options: ReadOptions
+    ) -> None:
+        super().__init__(
+            columns.user, columns.item, str(columns.value), text_ids=text_ids, options=options
+        )
+        self._value_name, self._spool = str(columns.value), spool
+        self.user_rows, self.item_rows = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        """The number of rows of each user and item."""
+        self.n_negative = self.n_all = 0
+        self.total = 0.0
+        """The sum of absolute values."""
+        self.are_integers = self.are_float32 = True
+
+    def add(self, users: ArrowArray, items: ArrowArray, values: ArrowArray | None) -> None:
+        """Write the next rows; without values, every row counts 1."""
+        n_rows = len(users)
+        rows, columns = self._users.encode(users), self._items.encode(items)
+        kept = self._usable(rows, columns)
+        numbers = self._numbers(pa.repeat(1.0, n_rows) if values is None else values, kept)
+        self._n_rows += n_rows
+        if kept is not None:
+            rows, columns = rows[kept], columns[kept]
+        negative = numbers < 0.0
+        self.n_negative += int(negative.sum())
+        if self._options.returns == "drop" and negative.any():
+            rows, columns, numbers = (part[~negative] for part in (rows, columns, numbers))
+        self._note(rows, columns, numbers)
+        out = np.empty(len(rows), _ROW)
+        out["user"], out["item"], out["value"] = rows, columns, numbers
+        self._spool.write(out.data)
+
+    def _numbers(self, values: ArrowArray, kept: Any) -> NDArray[np.float64]:
+        """Return the values of the rows that are kept; bad ones are an error at once."""
+        locator, column = RowLocator(), ValueColumn(self._value_name)
+        column.add(values, kept)
+        positions = None if kept is None else np.flatnonzero(kept)
+        n_kept = len(values) if positions is None else len(positions)
+        locator.add(self._source, self._n_rows, positions, n_kept)
+        numbers, amounts = column.finish(self._options.decimal, self._bad_rows, locator)
+        self._bad_rows.raise_if_any()
+        if amounts is not None and self._options.decimal is None:
+            raise InputError(
+                f"Column {self._value_name!r} holds text, whose decimal mark cannot be told from a "
+                "part of the rows. Pass decimal='.' or decimal=','."
+            )
+        return numbers
+
+    def _note(self, rows: Any, columns: Any, numbers: NDArray[np.float64]) -> None:
+        self.user_rows = _added(self.user_rows, rows)
+        self.item_rows = _added(self.item_rows, columns)
+        self.n_all += len(numbers)
+        self.total += float(np.abs(numbers).sum())
+        self.are_integers &= bool(np.all(numbers == np.floor(numbers)))
+        with np.errstate(over="ignore"):
+            self.are_float32 &= bool(np.all(numbers.astype(np.float32) == numbers))
+
+    def ids(self) -> tuple[tuple[IdArray, NDArray[np.int32]], tuple[IdArray, NDArray[np.int32]]]:
+        """Return the sorted ids of users and items, each with the position of every number."""
+        self._remark(None)
+        return _sorted(self._users, self.user_rows), _sorted(self._items, self.item_rows)
+
+
+def _added(counts: NDArray[np.int64], codes: NDArray[np.int32]) -> NDArray[np.int64]:
+    more = np.bincount(codes, minlength=len(counts))
+    more[: len(counts)] += counts
+    return more
+
+
+def _sorted(column: Any, counts: NDArray[np.int64]) -> tuple[IdArray, NDArray[np.int32]]:
+    used = np.flatnonzero(counts).astype(np.int32)
+    column.codes.append(used)
+    ids, rank = column.finish()
+    position = np.full(len(counts), -1, np.int32)
+    position[used] = rank
+    return ids, position
+
+
+def stream_to_shards(
+    files: Sequence[TableFile],
+    folder: Path,
+    *,
+    user: Any,
+    item: Any,
+    value: Any,
+    options: ReadOptions,
+    n_shards: int = 1,
+    append: bool = False,
+    progress: bool | None = None,
+) -> tuple[Manifest, list[str]]:
+    """Write the rows of files as shards; return the manifest and what was decided."""
+    chosen = choose_all(files, user, item, value)
+    with folder_writer(folder, append=append) as writer:
+        spool = folder / SPOOL
+        shutil.rmtree(spool, ignore_errors=True)
+        spool.mkdir()
+        try:
+            builder = _read(files, chosen, options, spool / "rows", progress)
+            duplicates = resolve_duplicates(options, _event(files, chosen[0]))
+            _check_returns(builder, chosen[0], options)
+            if builder.n_all == 0:
+                raise InputError(f"There are no rows. {' '.join(builder.remarks)}")
+            manifest = _write(writer, builder, spool, duplicates, n_shards, progress, options)
+        finally:
+            shutil.rmtree(spool, ignore_errors=True)
+    remarks = [remark for file in files for remark in file.remarks] + builder.remarks
+    return manifest, remarks
+
+
+def _event(files: Sequence[TableFile], columns: Columns) -> str | None:
+    return event_column([column for file in files for column in file.columns], columns.value)
+
+
+def _read(
+    files: Sequence[TableFile],
+    chosen: Sequence[Columns],
+    options: ReadOptions,
+    path: Path,
+    progress: bool | None,
+) -> SpoolBuilder:
+    """Write all rows to the spool; from the start again when a file asks for it."""
+    while True:
+        try:
+            with path.open("wb") as spool:
+                return _read_once(files, chosen, options, spool, progress)
+        except Restart:
+            continue
+
+
+def _read_once(
+    files: Sequence[TableFile],
+    chosen: Sequence[Columns],
+    options: ReadOptions,
+    spool: Any,
+    progress: bool | None,
+) -> SpoolBuilder:
+    text_ids = all(file.has_text_ids for file in files)
+    builder = SpoolBuilder(chosen[0], spool, text_ids=text_ids, options=options)
+    n_bytes = sum(file.path.stat().st_size for file in files)
+    with progress_bar(progress, "Reading", max(n_bytes // _MEGABYTE, 1)) as advance:
+        for file, columns in zip(files, chosen, strict=True):
+            builder.start_file(file)
+            for batch, bytes_read in _batches(file, columns):
+                values = None if columns.value is None else batch.column(2)
+                with file_errors(file.path):
+                    builder.add(batch.column(0), batch.column(1), values)
+                advance(bytes_read / _MEGABYTE, file.path.name)
+    return builder
+
+
+def _batches(file: TableFile, columns: Columns) -> Iterator[tuple[Any, int]]:
+    """Yield batches; errors of reading name the file, those of the spool do not."""
+    with file_errors(file.path):
+        yield from file.batches(columns)
+
+
+def _check_returns(builder: SpoolBuilder, columns: Columns, options: ReadOptions) -> None:
+    n_negative, n_rows = builder.n_negative, builder.n_all
+    if not n_negative or options.returns in ("keep", "net", "drop"):
+        return
+    amounts = columns.value is not None and has_amounts(columns.value)
+    if options.returns == "error" or (amounts and n_negative < 0.5 * n_rows):
+        raise InputError(
+            f"Column {columns.value!r} has {n_negative:,} negative values among {n_rows:,}. If "
+            "these are returns, pass returns='net' to subtract them from the purchases of the same "
+            "pair, or returns='drop' to drop these rows; if values may be negative, returns='keep'."
+        )
+
+
+def _write(
+    writer: FolderWriter,
+    builder: SpoolBuilder,
+    spool: Path,
+    duplicates: Duplicates,
+    n_shards: int,
+    progress: bool | None,
+    options: ReadOptions,
+) -> Manifest:
+    (users, user_at), (items, item_at) = builder.ids()
+    require_new_users(writer.folder, writer.before, users)
+    all_items, positions = place_items(writer.folder, writer.before, items)
+    writer.use_type(_value_type(builder, duplicates))
+    rows = np.zeros(len(users), np.int64)
+    rows[user_at[user_at >= 0]] = builder.user_rows[user_at >= 0]
+    cuts = balanced_cuts(rows, n_shards)
+    bounds = _bucket_bounds(rows, cuts)
+    _deal_out(spool, bounds, user_at, item_at)
+    with progress_bar(progress, "Writing shards", len(bounds) - 1) as advance:
+
+        def blocks(first: int, last: int) -> Iterator[Block]:
+            for number in np.flatnonzero((bounds[:-1] >= first) & (bounds[1:] <= last)).tolist():
+                begin, end = int(bounds[number]), int(bounds[number + 1])
+                path = spool / str(number)
+                matrix = _merge(path, begin, users[begin:end], items, duplicates, options)
+                yield relabel(Block(np.diff(matrix.indptr), matrix.indices, matrix.data), positions)
+                path.unlink()
+                advance(1)
+
+        for first, last in pairwise(cuts.tolist()):
+            writer.add_shard(users[first:last], blocks(first, last), len(all_items))
+    return writer.commit(all_items)
+
+
+def _value_type(builder: SpoolBuilder, duplicates: Duplicates) -> type[np.floating[Any]]:
+    """Return float32 if it holds all values exactly, also those that rows add up to."""
+    exact = builder.are_float32 and duplicates in ("error", "last")
+    exact |= builder.are_integers and builder.total <= _MAX_EXACT_TOTAL
+    return np.float32 if exact else np.float64
+
+
+def _bucket_bounds(rows: NDArray[np.int64], cuts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where buckets of neighboring users begin; none crosses the cut of two shards."""
+    ends = np.cumsum(rows)
+    steps = np.arange(BUCKET_ROWS, int(ends[-1]), BUCKET_ROWS)
+    return np.unique(np.concatenate([cuts, np.searchsorted(ends, steps)]))
+
+
+def _deal_out(
+    spool: Path,
+    bounds: NDArray[np.int64],
+    user_at: NDArray[np.int32],
+    item_at: NDArray[np.int32],
+) -> None:
+    """Move the rows of the spool to a file per bucket, each in the order of reading."""
+    with (spool / "rows").open("rb") as source:
+        while len(piece := np.fromfile(source, _ROW, SPOOL_ROWS)):
+            piece["user"], piece["item"] = user_at[piece["user"]], item_at[piece["item"]]
+            bucket = np.searchsorted(bounds, piece["user"], side="right") - 1
+            order = np.argsort(bucket, kind="stable")
+            ends = np.searchsorted(bucket[order], np.arange(len(bounds)))
+            for number in np.flatnonzero(np.diff(ends)).tolist():
+                with (spool / str(number)).open("ab") as file:
+                    file.write(piece[order[ends[number] : ends[number + 1]]].data)
+    (spool / "rows").unlink()
+    for number in range(len(bounds) - 1):
+        (spool / str(number)).touch()
+
+
+def _merge(
+    path: Path,
+    first: int,
+    users: IdArray,
+    items: IdArray,
+    duplicates: Duplicates,
+    options: ReadOptions,
+) -> CsrArray:
+    """Return the rows of a bucket as a matrix of its users, repeated pairs merged."""
+    rows = np.fromfile(path, _ROW)
+    columns = rows["user"] - np.int32(first), rows["item"].copy(), rows["value"].copy()
+    triples = Triples(*columns, users, items)
+    matrix = triples.to_matrix(duplicates)
+    if options.returns != "net":
+        return matrix
+    sizes = replace(triples, values=np.abs(triples.values)).to_matrix("sum")
+    return select(matrix, matrix.data > _ROUNDING * sizes.data)

@@ -1,0 +1,122 @@
+"""The reader's own words: what a file calls its users, items and values."""
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+_MAX_LENGTH = 24  # characters of a noun
+_KEYS = frozenset({"id", "ids"})
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a reader calls users, items and values, each in the singular.
+
+    Attributes
+    ----------
+    user, item, value : str
+        Nouns in lower case, such as customer, stock code and amount.
+    currency : str
+        Such as £; empty if values are not money.
+    source : str
+        Name of the file; empty if the data did not come from one.
+    period : str
+        First and last day of the data, if the file has dates.
+    """
+
+    user: str = "user"
+    item: str = "item"
+    value: str = "value"
+    currency: str = ""
+    source: str = ""
+    period: str = ""
+
+    @classmethod
+    def of_columns(cls, user: str, item: str, value: str | None, **more: str) -> Self:
+        """Return the words for columns with these names.
+
+        >>> words = Words.of_columns("CustomerID", "StockCode", "Amount", currency="£")
+        >>> words.users, words.items, words.value_heading
+        ('customers', 'stock codes', 'Amount (£)')
+        """
+        nouns = {"user": user, "item": item, "value": value or "value"}
+        return cls(**{role: noun(name, role) for role, name in nouns.items()}, **more)
+
+    @classmethod
+    def from_json(cls, stored: Any) -> Self:
+        """Return words that ``as_dict`` gave; those of a model without words are the default."""
+        names = cls.__dataclass_fields__
+        if not isinstance(stored, dict):
+            return cls()
+        return cls(**{k: v for k, v in stored.items() if k in names and isinstance(v, str)})
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the words by role."""
+        return asdict(self)
+
+    @property
+    def users(self) -> str:
+        """The plural of ``user``."""
+        return plural(self.user)
+
+    @property
+    def items(self) -> str:
+        """The plural of ``item``."""
+        return plural(self.item)
+
+    @property
+    def values(self) -> str:
+        """The plural of ``value``."""
+        return plural(self.value)
+
+    @property
+    def value_axis(self) -> str:
+        """The value as the label of an axis, with the currency."""
+        return f"{self.value} ({self.currency})" if self.currency else self.value
+
+    @property
+    def value_heading(self) -> str:
+        """The value as the heading of a column, with the currency."""
+        return capitalized(self.value_axis)
+
+
+def noun(name: str, role: str) -> str:
+    """Return the name of a column as a noun, or the role where the name is not one.
+
+    >>> noun("CustomerID", "user"), noun("stock_code", "item"), noun("f0", "user")
+    ('customer', 'stock code', 'user')
+    """
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+", name)
+    while words and words[-1].lower() in _KEYS:
+        words.pop()
+    text = " ".join(word if word.isupper() and len(word) > 1 else word.lower() for word in words)
+    if name.isupper() and len(words) > 1:
+        text = text.lower()
+    return text if len(text) > 1 and len(text) <= _MAX_LENGTH else role
+
+
+def plural(word: str) -> str:
+    """Return the plural of an English noun, as far as its ending gives it.
+
+    >>> plural("customer"), plural("category"), plural("box"), plural("hours"), plural("SKU")
+    ('customers', 'categories', 'boxes', 'hours', 'SKUs')
+    """
+    if re.search(r"[^aeiou]y$", word):
+        return f"{word[:-1]}ies"
+    if re.search(r"(x|ch|sh|ss)$", word):
+        return f"{word}es"
+    return word if word.endswith("s") or not word.isascii() else f"{word}s"
+
+
+def capitalized(text: str) -> str:
+    """Return text with a capital letter at its start, and the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def with_article(word: str) -> str:
+    """Return a noun with its indefinite article, by its first letter.
+
+    >>> with_article("item"), with_article("user")
+    ('an item', 'a user')
+    """
+    return f"{'an' if word[:1].lower() in 'aeio' else 'a'} {word}"

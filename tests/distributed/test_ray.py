@@ -1,0 +1,228 @@
+"""Training on a real Ray cluster of two nodes: the same bits, whatever is lost on the way."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from distributed.faults import Fault, FaultyParts
+from distributed.test_messages import ThreadNetwork
+from hcpf.distributed.messages import Mailbox, MessageCollective
+from hcpf.errors import CheckpointError, ClusterError, ParameterError
+from hcpf.training.engine import LOCAL_ENGINE, SplitParts
+from hcpf.training.ensemble import Job, run_fits
+from training.test_collective import prepare
+from training.workers import with_checkpoint
+
+pytestmark = pytest.mark.xdist_group("ray")
+
+PASSES = 12
+
+
+def make_job(*, n_fits=1, **settings):
+    """Parts and job of a fit."""
+    settings = {"element": "gamma", "passes": PASSES, "vary_by": "both", **settings}
+    split, value_model, priors, plan = prepare(**settings)
+    plan = replace(plan, n_fits=n_fits, check_every=5)
+    seeds = np.arange(2 * n_fits).reshape(n_fits, 2)
+    return SplitParts(split), Job(value_model, priors, plan, seeds)
+
+
+def run_in_threads(parts, job, size=2):
+    """What the workers of a fit return if they are threads of this process."""
+    mailboxes = [Mailbox() for _ in range(size)]
+
+    def work(rank):
+        comm = MessageCollective(ThreadNetwork(rank, mailboxes))
+        return run_fits(parts.of(rank, size)(), job, comm)
+
+    with ThreadPoolExecutor(size) as pool:
+        return list(pool.map(work, range(size)))
+
+
+def users_of(results):
+    return np.concatenate([result.posteriors[0].users.mean_ for result in results])
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """A fit without failures, in threads."""
+    parts, job = make_job()
+    results = run_in_threads(parts, job)
+    return parts, job, results
+
+
+def assert_same_bits(ensemble, results):
+    np.testing.assert_array_equal(ensemble.posteriors[0].users.mean_, users_of(results))
+    expected = results[0]
+    for mine, theirs in zip(ensemble.posteriors, expected.posteriors, strict=True):
+        for name in ("shape_", "mean_", "activity_b"):
+            np.testing.assert_array_equal(getattr(mine.items, name), getattr(theirs.items, name))
+    assert [check.elbo for check in ensemble.history] == [c.elbo for c in expected.history]
+    assert ensemble.value_model == expected.value_model
+
+
+def saving(job, folder):
+    return replace(job, plan=with_checkpoint(job.plan, folder))
+
+
+@pytest.mark.parametrize("settings", [{"n_fits": 2, "validation": 0.1, "excluded": 0.1}])
+def test_workers_on_two_nodes_have_the_bits_of_threads(engine, settings):
+    parts, job = make_job(vary_by=None, solver="auto", start="clusters", **settings)
+    found = engine.run(parts, job)
+    assert_same_bits(found, run_in_threads(parts, job))
+    alone = LOCAL_ENGINE.run(parts, job)
+    assert found.history[-1].elbo == pytest.approx(alone.history[-1].elbo, rel=1e-5)
+    np.testing.assert_allclose(
+        found.posteriors[1].items.mean_, alone.posteriors[1].items.mean_, rtol=5e-2, atol=1e-3
+    )
+
+
+# Calls: before the first, while laying out, in a pass, between two checkpoints, near the end.
+@pytest.mark.parametrize(
+    "calls", [(0, 60, 110), pytest.param((3, 5, 61, 62, 90), marks=pytest.mark.slow)]
+)
+def test_lost_workers_do_not_change_the_result(engine, plain, calls, tmp_path, caplog):
+    faults = [
+        Fault("worker", j % 2, call, tmp_path / f"struck-{j}") for j, call in enumerate(calls)
+    ]
+    check_faults(engine, plain, faults, tmp_path, caplog)
+
+
+# Slow: after a node is lost, Ray may need more than a minute to start workers on the other one.
+@pytest.mark.slow
+@pytest.mark.parametrize("call", [80, 3])
+def test_a_lost_node_does_not_change_the_result(engine, plain, call, tmp_path, caplog):
+    check_faults(engine, plain, [Fault("node", 1, call, tmp_path / "struck")], tmp_path, caplog)
+
+
+def check_faults(engine, plain, faults, folder, caplog):
+    parts, job, expected = plain
+    caplog.set_level(logging.WARNING, logger="hcpf")
+    engine = replace(engine, max_restarts=len(faults))
+    found = engine.run(FaultyParts(parts, faults), saving(job, folder))
+    assert all(fault.marker.exists() for fault in faults)
+    assert_same_bits(found, expected)
+    assert f"Worker {faults[0].rank} (node 127.0.0.1" in caplog.text
+    assert caplog.text.count("was lost after pass") == len(faults)
+
+
+def test_a_worker_lost_again_and_again_ends_with_an_error(engine, plain, tmp_path):
+    parts, job, _ = plain
+    faults = [Fault("worker", 0, 2, tmp_path / f"struck-{j}") for j in range(2)]
+    with pytest.raises(ClusterError, match=r"Worker 0 .* restarted 1 times in a row"):
+        replace(engine, max_restarts=1).run(FaultyParts(parts, faults), job)
+
+
+@pytest.mark.parametrize(
+    ("kind", "limits", "message"),
+    [
+        ("freeze", {"silence_seconds": 6.0}, r"Worker 1 \(node 127.0.0.1, process \d+\) has given"),
+        ("sleep", {"stall_seconds": 10.0}, r"Worker 1 \(node 127.0.0.1, process \d+\) has kept"),
+        ("raise", {}, r"Worker 1 \(node 127.0.0.1, process \d+\) failed with RuntimeError: a bug"),
+    ],
+)
+def test_a_worker_that_hangs_or_fails_ends_the_group(
+    engine, plain, tmp_path, kind, limits, message
+):
+    parts, job, _ = plain
+    fault = Fault(kind, 1, 90, tmp_path / "struck")
+    with pytest.raises(ClusterError, match=message) as error:
+        replace(engine, **limits).run(FaultyParts(parts, [fault]), job)
+    if limits:
+        assert "since pass " in str(error.value)
+
+
+def test_errors_of_the_library_arrive_as_they_are(engine, plain, tmp_path):
+    parts, job, _ = plain
+    run_in_threads(parts, saving(replace(job, plan=replace(job.plan, tol=0.5)), tmp_path))
+    with pytest.raises(CheckpointError, match="belongs to other data or settings"):
+        engine.run(parts, saving(job, tmp_path))
+
+
+def test_a_damaged_checkpoint_takes_the_group_to_the_one_before(engine, plain, tmp_path):
+    parts, job, expected = plain
+    run_in_threads(parts, saving(job, tmp_path))
+    newest = tmp_path / f"fit-0.pass-{PASSES}.rank-1.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-50])
+    assert_same_bits(engine.run(parts, saving(job, tmp_path)), expected)
+
+
+def test_another_version_is_refused(engine, plain, monkeypatch):
+    from hcpf.distributed import actor
+
+    parts, job, _ = plain
+    monkeypatch.setattr(actor, "__version__", "9.9.9")
+    with pytest.raises(
+        ClusterError, match=r"Worker 0 .* has hcpf .*, but this process has 9\.9\.9"
+    ):
+        engine.run(parts, job)
+
+
+def test_more_workers_than_fit_are_refused(engine, plain):
+    parts, job, _ = plain
+    greedy = replace(engine, cpus_per_worker=4, start_seconds=1.0)
+    with pytest.raises(ClusterError, match=r"found no place .* 2 nodes with 2 CPUs"):
+        greedy.run(parts, job)
+
+
+def test_algorithm1_is_refused(engine):
+    with pytest.raises(ParameterError, match="Algorithm 1 updates pair by pair"):
+        engine.run(*make_job(solver="algorithm1", vary_by=None))
+
+
+DRIVER = """
+    import sys
+    sys.path.insert(0, {tests!r})
+    from pathlib import Path
+    from distributed.test_ray import make_job, saving
+    from hcpf import RayEngine
+    parts, job = make_job()
+    engine = RayEngine(workers=2, address={address!r})
+    engine.run(parts, saving(job, Path({folder!r})))
+"""
+
+
+@pytest.mark.parametrize("passes", [5, pytest.param(0, marks=pytest.mark.slow)])
+def test_a_killed_driver_is_resumed(engine, plain, tmp_path, passes):
+    parts, job, expected = plain
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    tests = str(Path(__file__).parents[1])
+    script = textwrap.dedent(DRIVER).format(tests=tests, address=engine.address, folder=str(folder))
+    driver = subprocess.Popen([sys.executable, "-c", script])
+    deadline = time.monotonic() + 90
+    pattern = f"fit-0.pass-{passes}.*" if passes else "*"
+    while not list(folder.glob(pattern)) and driver.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    assert_same_bits(engine.run(parts, saving(job, folder)), expected)
+
+
+def test_a_wrong_token_is_refused(two_nodes):
+    script = f"""
+        from hcpf.distributed.connection import connected
+        from hcpf.errors import ClusterError
+        try:
+            with connected({two_nodes.address!r}):
+                print("connected")
+        except ClusterError as error:
+            print(error)
+    """
+    environment = {**os.environ, "RAY_AUTH_TOKEN": "0" * 64}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        env=environment, capture_output=True, text=True, timeout=90, check=True,
+    )  # fmt: skip
+    assert "refused the token" in done.stdout
