@@ -29,7 +29,7 @@ _open_partials: set[Path] = set()
 
 
 class PartialFile:
-    """An empty file of a unique name, to be written to and then renamed by `commit`.
+    """A file of a unique name, to be written to and then renamed by `commit`.
 
     Use `atomic_path` unless the final name depends on the content.
     """
@@ -37,13 +37,12 @@ class PartialFile:
     def __init__(self, folder: Path, name: str) -> None:
         token = f"{_HOST}-{os.getpid()}-{secrets.token_hex(4)}"
         self.path = folder / f".{name}.{token}.part"
-        _open_partials.add(self.path)  # before it exists, or another thread may remove it
-        try:
-            # O_EXCL follows no symbolic link; mode 0o666 leaves the permissions to the umask.
-            handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-        except OSError:
-            _open_partials.discard(self.path)
-            raise
+        self._mode = 0o666
+
+    def create(self) -> None:
+        """Create the empty file, with the permissions that the umask leaves."""
+        # O_EXCL follows no symbolic link.
+        handle = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, self._mode)
         self._mode = os.fstat(handle).st_mode & 0o777
         os.close(handle)
 
@@ -64,7 +63,9 @@ def partial_file(folder: Path, name: str) -> Generator[PartialFile]:
     """
     _remove_abandoned(folder, name)
     partial = PartialFile(folder, name)
-    try:
+    _open_partials.add(partial.path)  # before it exists, or another thread may remove it
+    try:  # a signal may raise an exception at any line, so the file is created inside
+        partial.create()
         yield partial
     finally:
         with suppress(OSError):  # an error of the block must not be hidden
