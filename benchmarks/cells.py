@@ -2,9 +2,10 @@
 
 Cells are drawn in blocks with one set of gene factors and written to a folder of shards, so that
 neither drawing nor fitting holds all entries in memory. The depth of each cell is its exposure. The
-full size, a million cells by 5,000 genes at 8%, is 400 million entries: ``--cells 1e6``; ``--data``
-keeps the shards, and a run that was stopped goes on drawing where it was. MiniBatchNMF (one pass,
-Kullback-Leibler loss) reads ``--peer-cells`` of them into memory.
+full size, a million cells by 5,000 genes at 8%, is 400 million entries: ``--cells 1e6``. ``--data``
+keeps the shards and the figures of finished phases: a run that was stopped goes on drawing where it
+was, and fitting from its last checkpoint. MiniBatchNMF (one pass, Kullback-Leibler loss) reads
+``--peer-cells`` of them into memory. CPU seconds and anonymous memory (RssAnon) are per phase.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import common
+from out_of_core import Meter
 
 _BLOCK = 25_000  # cells drawn at once
 
@@ -45,25 +47,25 @@ def draw(args: argparse.Namespace) -> dict[str, Any]:
     genes, priors = _factors(args)
     folder = args.folder / "shards"
     done = Shards.open(folder, check=False).n_users if folder.exists() else 0
-    with common.Stopwatch() as watch:
-        for first in range(done, args.cells, _BLOCK):
-            size = min(_BLOCK, args.cells - first)
-            rng = np.random.default_rng([args.seed, 2, first])
-            depth = _depth(args, size, rng)
-            cells = draw_factors("user", size, args.components, priors, rng)[1] * depth[:, None]
-            drawn, _ = draw_entries(
-                cells, genes, Degenerate(), rng, keep_counts=False, advance=lambda _: None
-            )
-            matrix = drawn.matrix.astype(np.float32)
-            block = Interactions(matrix, np.arange(first, first + size), drawn.items)
-            np.save(args.folder / f"depth-{first}.npy", depth)
-            block.to_shards(folder, append=first > 0)
-    return {"cells drawn": args.cells - done, "wall s": watch.wall, "cpu s": watch.cpu}
+    meter = Meter()
+    for first in range(done, args.cells, _BLOCK):
+        size = min(_BLOCK, args.cells - first)
+        rng = np.random.default_rng([args.seed, 2, first])
+        depth = _depth(args, size, rng)
+        cells = draw_factors("user", size, args.components, priors, rng)[1] * depth[:, None]
+        drawn, _ = draw_entries(
+            cells, genes, Degenerate(), rng, keep_counts=False, advance=lambda _: None
+        )
+        matrix = drawn.matrix.astype(np.float32)
+        block = Interactions(matrix, np.arange(first, first + size), drawn.items)
+        np.save(args.folder / f"depth-{first}.npy", depth)
+        block.to_shards(folder, append=first > 0)
+    return {"phase": "draw", "cells": args.cells - done, **meter.finish()}
 
 
 def fit(args: argparse.Namespace) -> dict[str, Any]:
     """Make some passes on the shards (child process)."""
-    from hcpf import HCPF, Shards
+    from hcpf import HCPF, Checkpoints, Shards
 
     data = Shards.open(args.folder / "shards", check=False)
     blocks = range(0, data.n_users, _BLOCK)
@@ -72,15 +74,13 @@ def fit(args: argparse.Namespace) -> dict[str, Any]:
     run: dict[str, Any] = {"n_threads": args.threads, "progress": False}
     warm = data.sample(20_000, args.seed)
     HCPF(args.components, max_iter=2, **settings).fit(warm, **run)  # kernels are loaded
-    common.reset_peak()
+    run["checkpoint"] = Checkpoints(args.folder / "checkpoint", every_seconds=600.0)
     model = HCPF(args.components, max_iter=args.passes, random_state=args.seed, **settings)
-    with common.Stopwatch() as watch:
-        model.fit(data, user_exposure=depth, **run)
+    meter = Meter()
+    model.fit(data, user_exposure=depth, **run)
     return {
-        "model": "hcpf", "cells": data.n_users, "entries": data.n_observed,
-        "passes": model.n_iter_, "wall s": watch.wall, "cpu s": watch.cpu,
-        "others": watch.others, "cpu s per pass": watch.cpu / model.n_iter_,
-        "peak GB": common.peak_bytes() / 1e9, "elbo": [check.elbo for check in model.history_],
+        "phase": "fit", "cells": data.n_users, "entries": data.n_observed,
+        "passes": model.n_iter_, **meter.finish(), "elbo": [check.elbo for check in model.history_],
     }  # fmt: skip
 
 
@@ -92,18 +92,14 @@ def peer(args: argparse.Namespace) -> dict[str, Any]:
 
     data = Shards.open(args.folder / "shards", check=False)
     matrix = data.matrix[np.arange(min(args.peer_cells, data.n_users))]
-    common.reset_peak()
     made = MiniBatchNMF(
         args.components, beta_loss="kullback-leibler", init="random", max_iter=1,
         random_state=args.seed,
     )  # fmt: skip
-    with common.Stopwatch() as watch:
-        made.fit(matrix)
-    return {
-        "model": "MiniBatchNMF", "cells": matrix.shape[0], "entries": int(matrix.nnz), "passes": 1,
-        "wall s": watch.wall, "cpu s": watch.cpu, "others": watch.others,
-        "cpu s per pass": watch.cpu, "peak GB": common.peak_bytes() / 1e9,
-    }  # fmt: skip
+    meter = Meter()
+    made.fit(matrix)
+    sizes = {"cells": matrix.shape[0], "entries": int(matrix.nnz), "passes": 1}
+    return {"phase": "MiniBatchNMF", **sizes, **meter.finish()}
 
 
 TASKS = {"draw": draw, "fit": fit, "peer": peer}
@@ -137,16 +133,23 @@ def main() -> None:
     with common.workspace() as temporary:
         folder = args.data or temporary
         folder.mkdir(parents=True, exist_ok=True)
-        drawn, *rows = (
-            common.child("cells.py", "--task", task, "--folder", folder, *shared) for task in TASKS
-        )
-    print(f"Drawn: {drawn['cells drawn']:,} cells in {drawn['cpu s']:,.0f} CPU s.\n")
-    for row in rows:
-        row["entries per CPU s"] = row["entries"] / row["cpu s per pass"]
-    columns = {"model": "", "cells": ",", "entries": ",", "passes": "d", "wall s": ",.1f"}
-    columns |= {"others": ".0%", "cpu s per pass": ",.2f", "entries per CPU s": ",.0f"}
-    common.table(rows, {**columns, "peak GB": ".2f"})
-    common.finish(header, {"drawn": drawn, "rows": rows}, args.json)
+        rows = [_phase(task, folder, shared) for task in TASKS]
+    for row in rows[1:]:
+        row["CPU s per pass"] = row["CPU s"] / row["passes"]
+        row["entries per CPU s"] = row["entries"] / row["CPU s per pass"]
+    columns = {"phase": "", "cells": ",", "entries": ",", "passes": "d", "s": ",.0f"}
+    columns |= {"CPU s": ",.0f", "CPU s per pass": ",.1f", "entries per CPU s": ",.0f"}
+    common.table(rows, {**columns, "RssAnon GB": ".2f"})
+    common.finish(header, {"rows": rows}, args.json)
+
+
+def _phase(task: str, folder: Path, shared: list[Any]) -> dict[str, Any]:
+    """The figures of a phase, which runs in a process of its own unless it is done."""
+    file = folder / f"{task}.json"
+    if not file.exists():
+        found = common.child("cells.py", "--task", task, "--folder", folder, *shared)
+        file.write_text(json.dumps(found))
+    return json.loads(file.read_text())
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from hcpf.core.priors import Priors
 from hcpf.data.sampling import without
 from hcpf.distributions.pair import tail_of
 from hcpf.model.combine import Positions
+from hcpf.model.inference_data import inference_data
 from hcpf.model.predict import pair_positions
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class _OneDraw(NamedTuple):
     items: Draw
     priors: Priors
     fit: int
+    chain: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,12 +75,15 @@ class PosteriorDraws:
         draws do not correspond to each other.
     source : str
         "gibbs"; "fold-in", for new rows; or "variational" where there are no training data.
+    chains : ndarray of int
+        The chain of each draw; draws of a chain are in their order.
     """
 
     users: NDArray[np.float32]
     items: NDArray[np.float32]
     source: str
     fits: NDArray[np.int64]
+    chains: NDArray[np.int64]
     priors: tuple[Priors, ...]
     model: "FittedModel"
 
@@ -103,7 +108,7 @@ class PosteriorDraws:
         chosen = np.concatenate([rng.permutation(len(self)) for _ in range(repeats)])[:size]
         return PosteriorDraws(
             self.users[chosen], self.items[chosen], self.source, self.fits[chosen],
-            tuple(self.priors[j] for j in chosen), self.model,
+            self.chains[chosen], tuple(self.priors[j] for j in chosen), self.model,
         )  # fmt: skip
 
     def rate(self, users: Any, items: Any) -> FloatArray:
@@ -126,6 +131,30 @@ class PosteriorDraws:
         # Unbiased for the probability outside, whatever the distribution.
         ends = np.quantile(self.rate(users, items), [tail, 1.0 - tail], axis=0, method="weibull")
         return ends[0], ends[1]
+
+    def to_arviz(self, users: Any = None, items: Any = None, *, random_state: Any = None) -> Any:
+        """Return the draws as ArviZ ``InferenceData``, by chain.
+
+        Group ``posterior``: ``user_factors`` and ``item_factors``, whose components are matched to
+        those of the first fit; the shape and mean of the activities' priors, if they were drawn;
+        and ``rate`` of the pairs. With pairs and training data also ``log_likelihood``,
+        ``posterior_predictive`` and ``observed_data`` (each ``value``, 0 for missing pairs) of
+        those pairs that were trained on. Chains have equally many draws: surplus ones are dropped.
+
+        Parameters
+        ----------
+        users, items : ids, optional
+            Pairs; users and items broadcast. Factors are those of these users and items. By default
+            there are no pairs, and the factors of all rows.
+        random_state : int or Generator, optional
+            Seed of the predictive draws, and of those of pooled means.
+
+        Returns
+        -------
+        arviz.InferenceData
+            Requires ArviZ: ``pip install 'hcpf[science]'``.
+        """
+        return inference_data(self, users, items, random_state)
 
     def rates(self, u: Positions, i: Positions, exposure: FloatArray | None = None) -> FloatArray:
         """Return the draws of the rates of pairs given by position.
@@ -150,7 +179,8 @@ def draw_posterior(model: "FittedModel") -> PosteriorDraws:
     found = list(draws)
     return PosteriorDraws(
         np.stack([one.users for one in found]), np.stack([one.items for one in found]), source,
-        np.array([one.fit for one in found]), tuple(one.priors for one in found), model,
+        np.array([one.fit for one in found]), np.array([one.chain for one in found]),
+        tuple(one.priors for one in found), model,
     )  # fmt: skip
 
 
@@ -176,7 +206,7 @@ def _variational_draws(model: "FittedModel", rng: np.random.Generator) -> Iterat
     for draw in range(_n_draws(model)):
         fit = fits[draw % len(fits)]
         s, v = fit.users.sample(1, rng)[0], fit.items.sample(1, rng)[0]
-        yield _OneDraw(s, v, model.priors, draw % len(fits))
+        yield _OneDraw(s, v, model.priors, draw % len(fits), draw % len(fits))
 
 
 def _gibbs_draws(model: "FittedModel", rng: np.random.Generator) -> Iterator[_OneDraw]:
@@ -196,7 +226,7 @@ def _gibbs_draws(model: "FittedModel", rng: np.random.Generator) -> Iterator[_On
                 advance(1)
                 if sweep in kept:
                     s, v = chain.factors(Axis.USERS), chain.factors(Axis.ITEMS)
-                    yield _OneDraw(s, v, chain.priors, fit)
+                    yield _OneDraw(s, v, chain.priors, fit, j)
 
 
 def _new_row_draws(
@@ -215,7 +245,7 @@ def _new_row_draws(
     assert parts[0] is not None
     data, chain, fit = _gibbs_data(model, parts[0], parts[1]), None, -1
     with progress_bar(None, "Sampling the posterior", len(before)) as advance:
-        for others, priors, this_fit in before:
+        for others, priors, this_fit, number in before:
             if chain is None or this_fit != fit:
                 fit = this_fit
                 start = model.posteriors[fit]
@@ -229,22 +259,23 @@ def _new_row_draws(
                 chain.sweep_rows(axis, exposed[columns], others_sum, priors)
             advance(1)
             factors = {axis.value: chain.factors(axis), axis.other.value: others}
-            yield _OneDraw(**factors, priors=priors, fit=fit)
+            yield _OneDraw(**factors, priors=priors, fit=fit, chain=number)
 
 
 def _draws_before(
     model: "FittedModel", folded: Folded, rng: np.random.Generator
-) -> list[tuple[Draw, Priors, int]]:
-    """Return the draws of the axis that is not new, with the priors and the fit of each."""
+) -> list[tuple[Draw, Priors, int, int]]:
+    """Return the draws of the axis that is not new, with the priors, fit and chain of each."""
     other = folded.axis.other
     if folded.model is not None:
         draws = folded.model.posterior
         factors = draws.users if other is Axis.USERS else draws.items
-        found = zip(factors, draws.priors, draws.fits.tolist(), strict=True)
+        numbers = draws.fits.tolist(), draws.chains.tolist()
+        found = zip(factors, draws.priors, *numbers, strict=True)
         return sorted(found, key=lambda one: one[2])
     fits = [_untempered(model, fit).axis(other) for fit in model.posteriors]
     return [
-        (rows.sample(1, rng)[0], model.priors, j)
+        (rows.sample(1, rng)[0], model.priors, j, j)
         for j, rows in enumerate(fits)
         for _ in range(-(-_n_draws(model) // len(fits)))
     ]

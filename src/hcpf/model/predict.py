@@ -71,11 +71,11 @@ def sampled_distribution(
     given = pair_exposure(exposure, u.shape)
     draws = model.posterior.sample(size, rng)
     rates = draws.rates(*flat, None if given is None else given.ravel()).reshape(shape)
-    element = _draw_elements(model, *flat, draws.fits, rng).reshape(shape)
+    element = draw_elements(model, *flat, draws.fits, rng).reshape(shape)
     return PosteriorPredictive(model.value_model.distribution(rates, element))
 
 
-def _draw_elements(
+def draw_elements(
     model: "FittedModel", u: Positions, i: Positions, fits: Positions, rng: np.random.Generator
 ) -> Element:
     """Return the element of each draw and pair; theta is drawn too under partial pooling."""
