@@ -101,10 +101,12 @@ def test_cdf_of_logarithmics_with_a_very_long_tail():
         compound.element.cdf(3.0, 2)
 
 
-@pytest.mark.parametrize("p", [1e-9, 0.3, 0.97, 1 - 1e-5])
-def test_cdf_of_one_logarithmic_is_the_sum_of_its_masses(p):
-    element, y = Logarithmic(p), np.arange(1.0, 2e6)
-    some = np.array([1, 2, 10, 59, 60, 61, 1000, 10**5, 10**6])
+@pytest.mark.parametrize(
+    ("p", "largest"), [(1e-9, 1000), (0.3, 1000), (0.97, 10**4), (1 - 1e-5, 10**6)]
+)
+def test_cdf_of_one_logarithmic_is_the_sum_of_its_masses(p, largest):
+    element, y = Logarithmic(p), np.arange(1.0, largest + 1)
+    some = np.array([1, 2, 10, 59, 60, 61, 1000, largest])
     assert_allclose(
         element.cdf(some), np.cumsum(np.exp(element.log_density(y)))[some - 1], atol=1e-12
     )

@@ -154,11 +154,12 @@ def _sets_from_size(y: FloatArray, n: FloatArray) -> FloatArray:
 
 
 def _contour_first(y: FloatArray, n: FloatArray) -> FloatArray:
-    out = np.empty_like(y)
+    out = special.gammaln(y)  # one cycle has (y - 1)! orders; hurdle models need only these
     # Above n = y log 2 the saddle point of the polynomial lies outside its roots.
     many = n > _LOG_2 * y
+    few = ~many & (n > 1)
     out[many] = _cycles_from_size(y[many], n[many])
-    out[~many] = _cycles_from_number(y[~many], n[~many])
+    out[few] = _cycles_from_number(y[few], n[few])
     return out
 
 
