@@ -14,8 +14,7 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 
 from hcpf._checks import flag
 from hcpf._types import Csr, FloatArray
-from hcpf.core.axis import Axis
-from hcpf.core.exposure import Exposure
+from hcpf.core.axis import Axis, Exposure
 from hcpf.core.posterior import Posterior
 from hcpf.core.priors import Priors
 from hcpf.core.value_model import ValueModel
@@ -24,7 +23,7 @@ from hcpf.data.exposure import resolve_exposure
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.data.shards.matrix import StoredMatrix
-from hcpf.distributed.engines import engine_of
+from hcpf.distributed import engine_of
 from hcpf.distributed.ray import RayEngine
 from hcpf.elements import Element, get
 from hcpf.elements.registry import CHOSEN_BY_DATA
@@ -36,8 +35,15 @@ from hcpf.model.fold_in import extend
 from hcpf.model.history import Check
 from hcpf.training.engine import LOCAL_ENGINE, Engine
 from hcpf.training.fit import fit_model
-from hcpf.training.recipes import PAPER_COMPONENTS, paper_settings
-from hcpf.training.settings import Checkpoints, FitPlan, Settings, Solver, solver_of
+from hcpf.training.settings import (
+    PAPER_COMPONENTS,
+    Checkpoints,
+    FitPlan,
+    Settings,
+    Solver,
+    paper_settings,
+    solver_of,
+)
 
 
 class _NotFittedError(NotFittedError, SklearnNotFittedError):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hcpf._progress import announce, progress_bar
-from hcpf.core import kernel_cache
+from hcpf.core import jit
 from hcpf.core.kernels import advance
 
 # The smallest kernel of all shows whether one compiles and runs. It prints its result and how
@@ -90,7 +90,7 @@ def refuse(self, *arguments, **options):
     raise PermissionError(13, "Permission denied")
 
 Path.mkdir = refuse
-from hcpf.core.kernel_cache import cache_folder
+from hcpf.core.jit import cache_folder
 assert cache_folder() is None
 """
     assert run(script + ADVANCE, HOME=Path.home()) == COMPILED
@@ -146,10 +146,10 @@ def test_a_folder_of_another_user_or_a_link_is_not_used(tmp_path, monkeypatch):
     own, link = tmp_path / "own", tmp_path / "link"
     own.mkdir(mode=0o700)
     link.symlink_to(own)  # all may follow a link, and its mode shows that
-    assert kernel_cache._is_private(own)
-    assert not kernel_cache._is_private(link)
+    assert jit._is_private(own)
+    assert not jit._is_private(link)
     monkeypatch.setattr(os, "getuid", lambda: own.stat().st_uid + 1)
-    assert not kernel_cache._is_private(own)
+    assert not jit._is_private(own)
 
 
 def test_the_folder_is_closed_to_others(tmp_path):
@@ -177,8 +177,8 @@ def test_eight_first_fits_at_once(tmp_path):
 
 def compile_anew(monkeypatch, folder):
     """Compile one more version of a kernel, which nobody else uses."""
-    kernel_cache._log_once.cache_clear()
-    monkeypatch.setattr(kernel_cache, "cache_folder", lambda: folder)
+    jit._log_once.cache_clear()
+    monkeypatch.setattr(jit, "cache_folder", lambda: folder)
     position, out = np.zeros(1, np.int16), np.zeros(1, np.uint8)
     advance(0, 1, position, np.ones(1, np.uint16), np.ones(1, np.int8), 1, out)
 
@@ -186,7 +186,7 @@ def compile_anew(monkeypatch, folder):
 def test_compiling_is_logged_once(monkeypatch, caplog, tmp_path):
     with caplog.at_level(logging.INFO, "hcpf"):
         compile_anew(monkeypatch, tmp_path)
-        kernel_cache._announce_compiling()
+        jit._announce_compiling()
     assert caplog.messages == ["Compiling kernels (once per machine)."]
 
 

@@ -7,9 +7,8 @@ from scipy import sparse, special
 
 from core import dense
 from core.dense_theta import Theta, Thetas
-from hcpf.core.axis import Axis
+from hcpf.core.axis import Axis, Exposure
 from hcpf.core.collective import LOCAL
-from hcpf.core.exposure import Exposure
 from hcpf.core.layout import ShardData, ShardSource, UserOrder
 from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.theta import ThetaPosterior

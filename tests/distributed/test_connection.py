@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hcpf import HCPF, RayEngine
-from hcpf.distributed.engines import engine_of
+from hcpf.distributed import engine_of
 from hcpf.errors import ClusterError, MissingDependencyError, ParameterError
 from hcpf.training.engine import LOCAL_ENGINE, balanced_block
 

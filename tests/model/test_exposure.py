@@ -12,7 +12,7 @@ import hcpf
 from core import dense
 from core.worlds import as_matrix, at_fit, draw_model, exposure_of
 from hcpf import HCPF, FittedModel, Interactions, evaluate
-from hcpf.core.exposure import Exposure
+from hcpf.core.axis import Exposure
 from hcpf.core.value_model import ValueModel
 from hcpf.data.exposure import resolve_exposure
 from hcpf.data.ids import IdIndex

@@ -14,7 +14,7 @@ from hcpf.core.layout import ShardData
 from hcpf.core.value_model import ValueModel
 from hcpf.elements import Gamma
 from hcpf.errors import ParameterError
-from hcpf.training import clusters
+from hcpf.training import start
 from hcpf.training.start import start_from_noise
 from model.small import PRIORS
 from prepared import prepared
@@ -22,7 +22,7 @@ from prepared import prepared
 
 def cluster_items(matrix, n_clusters, seed):
     rng = np.random.default_rng(seed)
-    return clusters.cluster_items(ShardData.whole(matrix), n_clusters, rng)
+    return start.cluster_items(ShardData.whole(matrix), n_clusters, rng)
 
 
 def blocks(rng, users=60, items=20, groups=4, chance=0.3):
@@ -39,7 +39,7 @@ def test_items_of_the_same_users_share_a_cluster():
 
 
 def test_some_of_the_users_are_enough(monkeypatch):
-    monkeypatch.setattr(clusters, "_MAX_ENTRIES", 700)
+    monkeypatch.setattr(start, "_MAX_ENTRIES", 700)
     found = cluster_items(blocks(np.random.default_rng(0)), 4, 1)
     groups = [np.bincount(part, minlength=4) for part in found.reshape(4, 20)]
     assert all(counts.max() >= 19 for counts in groups)

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from hcpf import elements
-from hcpf.core.exposure import NO_EXPOSURE, Exposure
+from hcpf.core.axis import NO_EXPOSURE, Exposure
 from hcpf.core.layout import ShardData
 from hcpf.errors import CheckpointError, ParameterError
 from hcpf.training.ensemble import Job, Part, run_fits

@@ -14,8 +14,7 @@ from hcpf.core.layout import ShardData
 from hcpf.core.priors import Priors
 from hcpf.core.value_model import ValueModel
 from hcpf.elements import Binomial, Degenerate, Gamma, InverseGaussian, Normal
-from hcpf.training.solvers.cavi import cavi_pass
-from hcpf.training.solvers.momentum import forget_theta, push, restart_if_fallen
+from hcpf.training.solvers.cavi import cavi_pass, forget_theta, push, restart_if_fallen
 from hcpf.training.start import start_from_noise
 from model.small import name_of, settings_of
 from prepared import prepared

@@ -10,7 +10,7 @@ from scipy import special
 
 from hcpf._types import FloatArray
 from hcpf.core.kernels import DIRECT, GRID, SHIFT, TableArrays
-from hcpf.core.table_parts import (
+from hcpf.core.tabulation import (
     MAX_WEIGHTS,
     OCTAVES,
     Mapping,
@@ -21,8 +21,9 @@ from hcpf.core.table_parts import (
     number_values,
     octaves_of,
     pack,
+    tabulate_grid,
+    tabulate_rows,
 )
-from hcpf.core.tabulation import tabulate_grid, tabulate_rows
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element, Separable
 

@@ -27,7 +27,7 @@ from hcpf.core.collective import LOCAL, Collective
 from hcpf.core.continuous_tables import tabulate_separable
 from hcpf.core.discrete_tables import tabulate_by_value
 from hcpf.core.kernels import DIRECT, KNOWN, ROWS, TableArrays
-from hcpf.core.table_parts import (
+from hcpf.core.tabulation import (
     MAX_WEIGHTS,
     OCTAVES,
     Mapping,
@@ -36,8 +36,8 @@ from hcpf.core.table_parts import (
     nodes_of,
     octaves_of,
     pack,
+    tabulate_rows,
 )
-from hcpf.core.tabulation import tabulate_rows
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element, Separable
 from hcpf.errors import ParameterError

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from hcpf._types import Csr, FloatArray
 from hcpf.core import kernels
-from hcpf.core.axis import Axis
+from hcpf.core.axis import NO_EXPOSURE, Axis, Exposure
 from hcpf.core.collective import LOCAL, Collective, sum_scalar
 from hcpf.core.count_tables import CountTables, make_tables, tabulate_values
-from hcpf.core.exposure import NO_EXPOSURE, Exposure
 from hcpf.core.kernels import Entries, ListedPairs
 from hcpf.core.stored_layout import StoredEntries
-from hcpf.core.table_parts import Values as TableValues
+from hcpf.core.tabulation import Values as TableValues
 from hcpf.core.threads import run_in_parallel
 from hcpf.core.value_model import ValueModel
 from hcpf.data.sampling import row_of

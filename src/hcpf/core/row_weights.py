@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from hcpf._types import FloatArray, IntArray
-from hcpf.core.table_parts import chunks
+from hcpf.core.tabulation import chunks
 from hcpf.elements.base import Element
 
 _DENSE = 64  # counts from the least on that are all computed

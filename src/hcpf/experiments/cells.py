@@ -22,7 +22,7 @@ from hcpf.errors import InputError
 from hcpf.estimator import HCPF
 from hcpf.evaluate.scoring import PairScores, Score, auc_parts, mean_score, pair_scores
 from hcpf.io import fingerprint
-from hcpf.training.recipes import PAPER_COMPONENTS, RECIPES, paper_settings
+from hcpf.training.settings import PAPER_COMPONENTS, RECIPES, paper_settings
 
 ELEMENTS = ("N", "GA", "IG", "PO", "BI", "NB", "ZTP")
 """The paper's elements by acronym."""

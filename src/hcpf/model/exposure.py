@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
-from hcpf.core.axis import Axis
-from hcpf.core.exposure import Exposure
+from hcpf.core.axis import Axis, Exposure
 from hcpf.core.posterior import Posterior
 from hcpf.data.exposure import check_exposure, pair_exposure, resolve_exposure
 from hcpf.data.ids import IdIndex

@@ -10,8 +10,7 @@ import numpy as np
 
 from hcpf._checks import flag, generator, whole
 from hcpf._types import Csr, FloatArray
-from hcpf.core.axis import Axis
-from hcpf.core.exposure import Exposure
+from hcpf.core.axis import Axis, Exposure
 from hcpf.core.fold_in import FoldInModel
 from hcpf.core.posterior import Posterior
 from hcpf.core.priors import Priors

@@ -11,8 +11,7 @@ from scipy import sparse
 
 from hcpf._checks import one_of
 from hcpf._types import Csr, FloatArray
-from hcpf.core.axis import Axis
-from hcpf.core.exposure import Exposure
+from hcpf.core.axis import Axis, Exposure
 from hcpf.core.fold_in import NewRows, fold_in_rows
 from hcpf.core.odd_entries import limit_new_rows
 from hcpf.core.posterior import Posterior

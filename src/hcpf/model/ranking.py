@@ -15,7 +15,7 @@ from scipy import sparse
 
 from hcpf._types import Csr
 from hcpf.core import kernels
-from hcpf.core.exposure import NO_EXPOSURE, Exposure
+from hcpf.core.axis import NO_EXPOSURE, Exposure
 from hcpf.core.posterior import Posterior, scale_rows
 from hcpf.core.threads import run_in_parallel, single_blas_thread
 from hcpf.data.shards.matrix import StoredMatrix

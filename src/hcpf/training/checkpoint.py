@@ -23,8 +23,7 @@ from hcpf.core.theta import ThetaPosterior
 from hcpf.errors import CheckpointError
 from hcpf.io import fingerprint, os_errors, write_atomically
 from hcpf.model.history import Check
-from hcpf.training.solvers.memory import DrawMemory, MomentumMemory, Tensors
-from hcpf.training.state import FitState
+from hcpf.training.state import DrawMemory, FitState, MomentumMemory, Tensors
 
 logger = logging.getLogger("hcpf")
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import Csr
-from hcpf.core.exposure import Exposure
+from hcpf.core.axis import Exposure
 from hcpf.core.layout import ShardData
 from hcpf.core.posterior import Posterior
 from hcpf.data.held_out import HeldOutPairs

@@ -23,12 +23,16 @@ from hcpf.errors import ParameterError
 from hcpf.io import fingerprint
 from hcpf.model.history import Check
 from hcpf.training.checkpoint import Checkpoint, Saved, restore
-from hcpf.training.clusters import cluster_items
 from hcpf.training.element_update import refit_element
 from hcpf.training.loop import Fit, Watch, train
 from hcpf.training.resolve import MAX_TEMPERING_OF_SEVERAL
 from hcpf.training.settings import Algorithm1, Auto, FitPlan
-from hcpf.training.start import start_from_noise, start_from_posterior, start_symmetric
+from hcpf.training.start import (
+    cluster_items,
+    start_from_noise,
+    start_from_posterior,
+    start_symmetric,
+)
 from hcpf.training.state import FitState
 
 logger = logging.getLogger("hcpf")

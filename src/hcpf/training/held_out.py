@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import Csr, FloatArray
+from hcpf.core.axis import NO_EXPOSURE, Exposure
 from hcpf.core.collective import LOCAL, Collective
-from hcpf.core.exposure import NO_EXPOSURE, Exposure
 from hcpf.core.layout import Shard
 from hcpf.core.rates import pair_rates
 from hcpf.core.theta import pair_element

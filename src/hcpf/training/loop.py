@@ -29,8 +29,7 @@ from hcpf.training.element_update import best_dispersion, has_dispersion, update
 from hcpf.training.held_out import validation_log_likelihood
 from hcpf.training.settings import SVI, Algorithm1, FitPlan
 from hcpf.training.solvers.algorithm1 import algorithm1_pass
-from hcpf.training.solvers.cavi import cavi_pass
-from hcpf.training.solvers.momentum import forget_theta, moves_theta, push, restart_if_fallen
+from hcpf.training.solvers.cavi import cavi_pass, forget_theta, moves_theta, push, restart_if_fallen
 from hcpf.training.solvers.svi import svi_pass
 from hcpf.training.state import FitState
 

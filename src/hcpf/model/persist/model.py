@@ -12,8 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from hcpf._types import Csr, FloatArray
-from hcpf.core.axis import Axis
-from hcpf.core.exposure import Exposure
+from hcpf.core.axis import Axis, Exposure
 from hcpf.core.posterior import FactorPosterior, Posterior
 from hcpf.core.priors import Priors
 from hcpf.core.theta import ThetaPosterior

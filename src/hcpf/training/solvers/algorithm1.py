@@ -11,8 +11,7 @@ from hcpf.core.kernels import ListedPairs
 from hcpf.core.layout import Shard
 from hcpf.core.posterior import axis_prior
 from hcpf.training.settings import Algorithm1
-from hcpf.training.solvers.memory import DrawMemory, RowMemory
-from hcpf.training.state import FitState
+from hcpf.training.state import DrawMemory, FitState, RowMemory
 
 
 def algorithm1_pass(
