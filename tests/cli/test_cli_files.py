@@ -62,8 +62,8 @@ def test_info_shows_what_was_understood(run_json, invoke, raw):
         "Dropped 1 row without an id.",
         "Excluded 1 item with 1 row: POST.",
         "Returns: 1 negative row subtracted; left out 1 pair at or below 0.",
-        "Summed the rows of repeated pairs (4 rows, 3 pairs), because InvoiceNo makes each row an "
-        "event (otherwise pass --duplicates ...).",
+        "Summed the rows of repeated pairs (4 rows, 3 pairs), because the column 'InvoiceNo' makes "
+        "each row an event (otherwise pass --duplicates ...).",
     ]
     assert "- Amount: read as money" in invoke("info", raw, *CLEANING).stdout
 

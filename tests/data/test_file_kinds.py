@@ -4,15 +4,19 @@ import datetime
 import json
 import sqlite3
 import zipfile
+from contextlib import closing
 
+import pyarrow as pa
 import pytest
 import xlsxwriter
+from pyarrow import parquet
 
 from data.table_files import by_pair, packed
 from hcpf.data import Interactions
 from hcpf.data.files import open_file
 from hcpf.data.files.base import Columns
 from hcpf.data.read_options import ReadOptions
+from hcpf.data.shards.folder import Shards
 from hcpf.errors import InputError
 from hcpf.model.tables import Table
 
@@ -388,3 +392,51 @@ def test_kinds_may_be_mixed(tmp_path):
     write_lines(tmp_path / "3.jsonl", records)
     expected = {("ann", "tea"): 1.5, ("bob", "tea"): 2.5, ("cid", "tea"): 3.5}
     assert read(f"{tmp_path}/*") == expected
+
+
+# -- products of two columns ------------------------------------------------------------------
+
+ORDERS = [("ann", "tea", 2, 1.5), ("bob", "tea", -1, 2.0), ("bob", "jam", 3, 1200.5)]
+PRODUCTS = {("ann", "tea"): 3.0, ("bob", "tea"): -2.0, ("bob", "jam"): 3601.5}
+
+
+def write_orders(path):
+    header = ["who", "what", "Quantity", "UnitPrice"]
+    if path.suffix == ".xlsx":
+        write_xlsx(path, {"Orders": [header, *map(list, ORDERS)]})
+    elif path.suffix == ".sqlite":
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("CREATE TABLE t (who, what, Quantity, UnitPrice)")
+            connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", ORDERS)
+            connection.commit()
+    elif path.suffix == ".jsonl":
+        write_lines(path, [dict(zip(header, row, strict=True)) for row in ORDERS])
+    elif path.suffix == ".parquet":
+        columns = dict(zip(header, map(list, zip(*ORDERS, strict=True)), strict=True))
+        parquet.write_table(pa.table(columns), path)
+    else:
+        rows = "".join(f'{u},{i},{n},"£{price:,.2f}"\n' for u, i, n, price in ORDERS)
+        path.write_text(",".join(header) + "\n" + rows, "cp1252")
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx", "sqlite", "jsonl", "parquet"])
+def test_values_may_be_a_product_of_two_columns(tmp_path, ending):
+    path = tmp_path / f"orders.{ending}"
+    write_orders(path)
+    columns = {"user": "who", "item": "what", "value": "Quantity * UnitPrice"}
+    assert by_pair(Interactions.read(path, **columns, returns="keep")) == PRODUCTS
+    kept = {pair: value for pair, value in PRODUCTS.items() if value > 0}
+    assert by_pair(Interactions.read(path, **columns, returns="net")) == kept
+    with pytest.raises(InputError, match="has negative values: -2 in row"):
+        Interactions.read(path, **columns)
+
+
+def test_products_name_columns_that_exist(tmp_path):
+    path = tmp_path / "orders.csv"
+    write_orders(path)
+    columns = {"user": "who", "item": "what"}
+    for value in ("Quantity*Price", "Amount*UnitPrice"):
+        with pytest.raises(InputError, match="there is no such column"):
+            Interactions.read(path, **columns, value=value)
+    with pytest.raises(InputError, match="shards take one column of values"):
+        Shards.from_files(path, tmp_path / "s", **columns, value="Quantity*UnitPrice")

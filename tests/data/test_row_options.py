@@ -45,8 +45,8 @@ def test_from_raw_rows_to_entries(read):
         "Dropped 1 row without an id.",
         "Excluded 1 item with 1 row: POST.",
         "Returns: 2 negative rows subtracted; left out 2 pairs at or below 0.",
-        "Summed the rows of repeated pairs (3 rows, 2 pairs), because Invoice makes each row an "
-        "event (otherwise pass duplicates=...).",
+        "Summed the rows of repeated pairs (3 rows, 2 pairs), because the column 'Invoice' "
+        "makes each row an event (otherwise pass duplicates=...).",
     ]
 
 
@@ -133,7 +133,7 @@ def test_rows_of_events_are_summed(read, column):
     text = f"user,item,paid,{column}\na,x,1,1\na,x,2,2\n"
     entries, said = read(text, user="user", item="item", value="paid")
     assert entries == {("a", "x"): 3.0}
-    assert f"because {column} makes each row an event" in said[0]
+    assert f"because the column {column!r} makes each row an event" in said[0]
 
 
 @pytest.mark.parametrize("text", ["user,item,rating,date\na,x,1,1\na,x,2,2\n",

@@ -231,6 +231,7 @@ def test_details_agree_with_the_explanation_of_each_pair(vary_by, monkeypatch):
     for row in found:
         expected = model.explain(row.user, row.item)
         assert row.user_entries == entries[row.user]
+        assert row.item_entries == np.sum(data.matrix.indices == row.item)
         if row.reason is None:
             assert list(expected.source) == ["(prior)"]
         else:

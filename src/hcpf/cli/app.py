@@ -24,6 +24,7 @@ from hcpf.cli import (
     update,
 )
 from hcpf.cli.errors import OneLineErrors
+from hcpf.cli.plain_help import PlainCommand
 
 app = typer.Typer(
     name="hcpf",
@@ -141,6 +142,7 @@ def _flowing(text: str) -> str:
 for _name, (_command, _lines) in _COMMANDS.items():
     _register = app.command(
         _name,
+        cls=PlainCommand,
         help=_flowing(_command.__doc__ or ""),
         epilog=options.examples(*_lines),
         no_args_is_help=True,

@@ -1,5 +1,6 @@
 """``hcpf compare``."""
 
+import math
 import shlex
 import sys
 from enum import StrEnum
@@ -12,6 +13,7 @@ import typer
 from hcpf import _defaults
 from hcpf.cli import options
 from hcpf.cli.errors import INCOMPLETE, INTERRUPTED
+from hcpf.cli.evaluate import warn_of_few_tests
 from hcpf.cli.fit import fit
 from hcpf.cli.inputs import Source, in_memory, with_source
 from hcpf.cli.output import Field, duration, note, number, show_json, show_rows
@@ -117,7 +119,7 @@ def compare(
     if as_json:
         show_json(_as_json(found, models, verdict, parts, integers, top))
     elif done:
-        _show(found, verdict, integers, top)
+        _show(found, verdict, integers, top, len(parts.test))
     for row in found:
         if row.error:
             note(f"hcpf: failed: {row.name}: {row.error}")
@@ -303,12 +305,13 @@ def _as_json(
 
 
 def _fixed(places: int, value: float | None) -> str:
-    return "–" if value is None else f"{value:,.{places}f}"
+    return "–" if value is None or math.isnan(value) else f"{value:,.{places}f}"
 
 
 def _show(
-    found: "list[ModelScores]", verdict: dict[str, Any] | None, integers: bool, top: int
-) -> None:
+    found: "list[ModelScores]", verdict: dict[str, Any] | None, integers: bool, top: int,
+    n_test: int,
+) -> None:  # fmt: skip
     fields = [
         Field("model", "Model", str, right=False),
         Field("log_likelihood", "Log-lik. per 1,000", partial(_fixed, 2)),
@@ -335,6 +338,7 @@ def _show(
         "how often an observed pair is ranked above a missing one. NDCG: how well the best of the "
         "list are picked. RMSE: error of the expected value."
     )
+    warn_of_few_tests(n_test)
     if verdict:
         note(verdict["why"])
         if verdict["command"]:

@@ -8,6 +8,8 @@ import typer
 from typer.core import TyperGroup
 
 from hcpf.cli import INTERRUPTED
+from hcpf.cli.output import note
+from hcpf.cli.plain_help import without_types
 from hcpf.cli.signals import Terminated, raise_on_termination
 from hcpf.errors import HcpfError
 
@@ -42,6 +44,10 @@ _ARGUMENT = re.compile(
 class OneLineErrors(TyperGroup):
     """A command group whose expected errors end in one line without a traceback."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options of all commands."""
+        return without_types(super().get_params(ctx))
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; see ``docs/cli.md`` for the exit codes."""
         try:
@@ -50,13 +56,13 @@ class OneLineErrors(TyperGroup):
         except BrokenPipeError:
             raise  # the reader of our output is gone: typer ends quietly
         except KeyboardInterrupt:
-            typer.echo("hcpf: interrupted; no file was left half written.", err=True)
+            note("hcpf: interrupted; no file was left half written.")
             raise typer.Exit(INTERRUPTED) from None
         except Terminated as signal:
-            typer.echo("hcpf: terminated; no file was left half written.", err=True)
+            note("hcpf: terminated; no file was left half written.")
             raise typer.Exit(signal.exit_code) from None
         except (HcpfError, OSError) as error:
-            typer.echo(f"hcpf: {one_line(error)}", err=True)
+            note(f"hcpf: {one_line(error)}")
             raise typer.Exit(FAILED) from None
 
 

@@ -30,6 +30,7 @@ _SCORES = {
     "rmse": "RMSE of the value",
     "mae": "mean error of the value",
 }
+_FEW_TESTS = 30  # entries, below which scores say little
 
 
 @with_source
@@ -147,6 +148,7 @@ def _as_json(found: "Evaluation", value_model: dict[str, Any], components: int) 
 
 
 def _show(found: "Evaluation", value_model: dict[str, Any]) -> None:
+    from hcpf.data.words import count
     from hcpf.evaluate.scoring import score_text
 
     row, simple = found.model, found.baselines[0]
@@ -165,7 +167,8 @@ def _show(found: "Evaluation", value_model: dict[str, Any]) -> None:
         {
             "trained on": f"{found.n_train:,} entries, {row.passes} passes, "
             f"{duration(row.seconds)}",
-            "tested on": f"{found.n_test:,} entries and {found.n_missing:,} missing pairs",
+            "tested on": f"{count(found.n_test, 'entry')} and "
+            f"{count(found.n_missing, 'missing pair')}",
             "element": element_text(value_model),
         },
         "Evaluation",
@@ -181,6 +184,15 @@ def _show(found: "Evaluation", value_model: dict[str, Any]) -> None:
             "\nRanking among all items",
         )
     show_facts(_calibration_facts(row.calibration), "\nCalibration")
+    warn_of_few_tests(found.n_test)
+
+
+def warn_of_few_tests(n_test: int) -> None:
+    """Warn that scores on a few entries say little."""
+    if n_test < _FEW_TESTS:
+        from hcpf.data.words import count
+
+        note(f"Tested on {count(n_test, 'entry')} only: these scores are very uncertain.")
 
 
 def _calibration_facts(found: "Calibration") -> dict[str, Any]:

@@ -59,12 +59,16 @@ def _describe(
 def _show(about: dict[str, Any], named: bool) -> None:
     item = f"{about['item']} ({about['name']})" if about["name"] else about["item"]
     if sys.stdout.isatty():
+        from hcpf.data.words import count
+
         show_facts(
             {
                 "probability": percent(about["probability"]),
                 "value if observed": f"{number(about['value'])} (90% from {number(about['low'])} "
                 f"to {number(about['high'])})",
                 "expected value": about["expected_value"],
+                "entries": f"{count(about['user_entries'], 'entry')} of the user, "
+                f"{about['item_entries']:,} of the item",
             },
             f"User {about['user']}, item {item}",
         )

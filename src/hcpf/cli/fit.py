@@ -22,6 +22,7 @@ from hcpf.cli.output import (
     note_written,
     show_facts,
     show_json,
+    size,
 )
 from hcpf.errors import InputError
 
@@ -154,8 +155,7 @@ def show_fit(facts: dict[str, Any]) -> None:
     """Print the size of a model and how its training ended."""
     show_facts(
         {
-            "data": f"{facts['users']:,} users x {facts['items']:,} items, "
-            f"{facts['observed']:,} observed",
+            "data": f"{size(facts['users'], facts['items'])}, {facts['observed']:,} observed",
             "element": element_text(facts),
             "components": facts["components"],
             "fits": facts["fits"],

@@ -34,6 +34,7 @@ from hcpf.cli.output import (
     show_facts,
     show_json,
     show_rows,
+    size,
     wrapped,
 )
 from hcpf.errors import InputError
@@ -102,7 +103,7 @@ def _show_data(about: dict[str, Any]) -> None:
     )
     show_facts(
         {
-            "size": f"{about['users']:,} users x {about['items']:,} items",
+            "size": size(about["users"], about["items"]),
             "observed": f"{about['observed']:,} ({percent(1 - about['sparsity'])} of all pairs)",
             "entries per user": f"median {number(per_user['median'])}, max {per_user['max']:,}",
             "entries per item": f"median {number(per_item['median'])}, max {per_item['max']:,}",
@@ -164,7 +165,7 @@ def _show_model(about: dict[str, Any]) -> None:
         observed = f"{about['observed']:,} observed ({percent(1 - about['sparsity'])})"
     show_facts(
         {
-            "data": f"{about['users']:,} users x {about['items']:,} items, {observed}",
+            "data": f"{size(about['users'], about['items'])}, {observed}",
             "trained on": {"full": "all pairs", "observed": "observed pairs"}[about["train_on"]],
             "element": element_text(about),
             "components": about["components"],

@@ -1,6 +1,7 @@
 """From words on the command line to data, models, settings and ids."""
 
 import inspect
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import wraps
@@ -154,7 +155,7 @@ class Source:
 
     def columns_of(self, file: "TableFile") -> "ColumnRoles":
         """Return the columns of a file; report on stderr what was guessed."""
-        from hcpf.data.guess import guess_columns
+        from hcpf.data.guess import guess_columns, price_column
 
         roles = guess_columns(file.columns, self.user, self.item, self.value)
         if self.header is None and not getattr(file, "has_header", True):
@@ -163,6 +164,9 @@ class Source:
         guessed = [option for option, name in given.items() if name is None]
         if guessed:
             note(f"{roles} (guessed; else {', '.join(guessed)})")
+        if self.value is None and (price := price_column(file.columns, roles.value)):
+            product = shlex.quote(f"{roles.value}*{price}")
+            note(f"For the amount of each row instead: --value {product}.")
         if roles.value is None and self.value is None:
             unused = [name for name in file.names if name not in (roles.user, roles.item)]
             if unused:

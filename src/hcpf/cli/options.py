@@ -39,8 +39,8 @@ Value = Annotated[
     str | None,
     _column(
         "--value",
-        help="Column of the values; [b]none[/b] counts every row as 1. For retail: spend, quantity "
-        "or invoices. Default: guessed.",
+        help="Column of the values, or a product such as 'Quantity*UnitPrice'; [b]none[/b] counts "
+        "every row as 1. For retail: spend, quantity or invoices. Default: guessed.",
     ),
 ]
 OnDuplicates = Annotated[

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _BLOCKS = " ▏▎▍▌▋▊▉█"  # eighths of a character
 _MAX_BAR_WIDTH = 50  # characters
+_MIN_TEXT_WIDTH = 8  # characters of a text that is cut
 
 
 def note(text: str) -> None:
@@ -42,6 +43,30 @@ def wrapped(text: str, *, at_terminal: bool, indent: str = "") -> str:
     )  # fmt: skip
 
 
+def size(n_users: int, n_items: int) -> str:
+    """Return the numbers of users and items in words.
+
+    >>> size(1, 3648)
+    '1 user x 3,648 items'
+    """
+    from hcpf.data.words import count
+
+    return f"{count(n_users, 'user')} x {count(n_items, 'item')}"
+
+
+def for_terminal(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a prediction with its interval, and the numbers of entries behind it, as one text.
+
+    >>> shown = for_terminal({"low": 4.0581, "high": 1061.27, "user_entries": 5})
+    >>> shown["interval"], shown["entries"]
+    ('4.058 – 1,061', '5 / –')
+    """
+    record = {"user_entries": None, "item_entries": None, **record}
+    bounds = number(record["low"]), number(record["high"])
+    entries = number(record["user_entries"]), number(record["item_entries"])
+    return {**record, "interval": " – ".join(bounds), "entries": " / ".join(entries)}
+
+
 def number(value: Any) -> str:
     """Return a number in text, with four digits.
 
@@ -55,6 +80,11 @@ def number(value: Any) -> str:
     if isinstance(value, int) or (abs(value) >= 1000 and math.isfinite(value)):
         return f"{value:,.0f}" if abs(value) < 1e15 else f"{value:.4g}"
     return f"{value:.4g}"
+
+
+def or_dash(value: Any) -> str:
+    """Return a text, or a dash for None."""
+    return "–" if value is None else str(value)
 
 
 def percent(value: float) -> str:
@@ -85,6 +115,8 @@ class Field:
     heading: str
     show: Callable[[Any], str] = number
     right: bool = True
+    wraps: bool = False
+    """Whether a text that is too long takes several lines instead of being cut."""
 
 
 def show_json(value: Any) -> None:
@@ -131,26 +163,43 @@ def show_rows(
         table.add_column(field.heading, justify=side, width=width, overflow="ellipsis")
     for record, row in zip(records, cells, strict=True):
         bold = "bold" if record.get("best") else None
-        shown = (Text(cell, no_wrap=True, overflow="ellipsis") for cell in row)
+        shown = (
+            Text(cell, no_wrap=not field.wraps, overflow="fold" if field.wraps else "ellipsis")
+            for field, cell in zip(fields, row, strict=True)
+        )
         table.add_row(*shown, style=bold)
     console.print(table)
 
 
 def _widths(fields: Sequence[Field], cells: list[list[str]], room: int) -> list[int]:
-    """Return widths that fit cells and headings; the widest text is cut, never a number."""
+    """Return widths that fit cells and headings; the widest texts are cut, never a number."""
     widths = [
         max(
-            max(map(len, field.heading.split()), default=0),
+            _heading_width(field.heading),
             max((len(row[j]) for row in cells), default=0),
         )
         for j, field in enumerate(fields)
     ]
     texts = [j for j, field in enumerate(fields) if not field.right]
     over = sum(widths) + 2 * len(fields) + 2 - room
-    if over > 0 and texts:
+    while over > 0 and texts:
         widest = max(texts, key=lambda j: widths[j])
-        widths[widest] = max(8, widths[widest] - over)
+        if widths[widest] <= _MIN_TEXT_WIDTH:
+            break
+        widths[widest] -= 1
+        over -= 1
     return widths
+
+
+def _heading_width(heading: str) -> int:
+    """Return the smallest width at which a heading takes at most two lines.
+
+    >>> _heading_width("Share of the rate"), _heading_width("Rank")
+    (8, 4)
+    """
+    words = heading.split()
+    lines = ((" ".join(words[:n]), " ".join(words[n:])) for n in range(1, len(words) + 1))
+    return min((max(map(len, pair)) for pair in lines), default=0)
 
 
 def _cell(value: Any) -> str:
@@ -170,7 +219,8 @@ def show_facts(facts: Mapping[str, Any], title: str = "") -> None:
     for name, value in facts.items():
         lines = value if isinstance(value, list) else [value]
         for position, line in enumerate(lines):
-            typer.echo(f"  {name if position == 0 else '':<{width}}  {number(line)}")
+            text = f"  {name if position == 0 else '':<{width}}  {number(line)}"
+            typer.echo(wrapped(text, at_terminal=sys.stdout.isatty(), indent=" " * (width + 4)))
 
 
 def element_text(about: Mapping[str, Any]) -> str:

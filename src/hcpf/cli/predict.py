@@ -1,5 +1,6 @@
 """``hcpf predict``."""
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,8 +9,24 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.inputs import Source, load_model, parse_ids
-from hcpf.cli.output import Field, note, prepare_table, show_json, show_rows, write_table
-from hcpf.cli.recommend import EXPECTED, PROBABILITY, VALUE
+from hcpf.cli.output import (
+    Field,
+    for_terminal,
+    note,
+    prepare_table,
+    show_json,
+    show_rows,
+    write_table,
+)
+from hcpf.cli.recommend import (
+    EXPECTED,
+    INTERVAL,
+    INTERVAL_TEXT,
+    ITEM_ENTRIES,
+    PROBABILITY,
+    USER_ENTRIES,
+    VALUE,
+)
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,8 +40,6 @@ _FIELDS = (
     PROBABILITY,
     VALUE,
     EXPECTED,
-    Field("low", f"{_LEVEL:.0%} from"),
-    Field("high", "To"),
 )
 
 
@@ -32,11 +47,15 @@ def predict(
     model: options.ModelFolder,
     user: Annotated[
         list[str] | None,
-        typer.Option("--user", help="Id of a user; may be repeated.", show_default=False),
+        typer.Option(
+            "--user", metavar="ID", help="Id of a user; may be repeated.", show_default=False
+        ),
     ] = None,
     item: Annotated[
         list[str] | None,
-        typer.Option("--item", help="Id of an item; may be repeated.", show_default=False),
+        typer.Option(
+            "--item", metavar="ID", help="Id of an item; may be repeated.", show_default=False
+        ),
     ] = None,
     pairs: Annotated[
         str | None,
@@ -57,8 +76,8 @@ def predict(
     """Predict pairs: the probability that they are observed, and their values.
 
     The columns are the probability that the pair is observed, its value if it is with a 90%
-    interval (low, high), and the expected value, which counts a missing pair as 0. Several users
-    and items are all combined.
+    interval (low, high), the expected value, which counts a missing pair as 0, and the numbers of
+    entries of the user and the item. Several users and items are all combined.
     """
     _check_usage(user, item, pairs, everything, output)
     if output is not None:
@@ -82,7 +101,17 @@ def predict(
             show_json({"path": str(output), "rows": rows})
         return
     records = [row._asdict() for table in tables for row in table]
-    show_json(records) if as_json else show_rows(_FIELDS, records)
+    show_json(records) if as_json else _show(records)
+
+
+def _show(records: list[dict[str, Any]]) -> None:
+    entries = (USER_ENTRIES, ITEM_ENTRIES)
+    if sys.stdout.isatty():
+        both = Field("entries", "Entries user / item", str)
+        show_rows([*_FIELDS, INTERVAL_TEXT, both], map(for_terminal, records))
+        return
+    known = [field for field in entries if records and field.name in records[0]]
+    show_rows([*_FIELDS, *INTERVAL, *known], records)
 
 
 def _check_usage(user: Any, item: Any, pairs: Any, everything: bool, output: Any) -> None:

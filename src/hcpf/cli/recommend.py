@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,8 +13,9 @@ from hcpf.cli import options
 from hcpf.cli.inputs import Source, load_model, parse_ids, read_names, with_source
 from hcpf.cli.output import (
     Field,
+    for_terminal,
     note,
-    number,
+    or_dash,
     percent,
     prepare_table,
     show_json,
@@ -34,6 +36,12 @@ PROBABILITY = Field("probability", "Probability", percent)
 VALUE = Field("value", "Value if observed")
 EXPECTED = Field("expected_value", "Expected value")
 INTERVAL = (Field("low", "90% from"), Field("high", "To"))
+RANK = Field("rank", "Rank")
+USER_ENTRIES, ITEM_ENTRIES = (
+    Field(f"{word}_entries", f"Entries of {word}") for word in ("user", "item")
+)
+REASON = Field("reason", "Because of", or_dash, right=False, wraps=True)
+INTERVAL_TEXT = Field("interval", "90% interval", str)
 
 Number = Annotated[int, typer.Option("--number", "-n", min=1, help="Number of items per user.")]
 By = Annotated[
@@ -195,6 +203,9 @@ class _Lists:
         if as_json:
             show_json(records)
             return
+        if not records:
+            note(_why_nothing(users, self.exclude_seen))
+            return
         self._show(records)
         if self.details:
             _warn_of_few_entries(model, records)
@@ -223,35 +234,71 @@ class _Lists:
         return named | {name: column for name, column in columns.items() if name not in named}
 
     def _show(self, records: list[dict[str, Any]]) -> None:
-        single_user = len({record["user"] for record in records}) == 1
-        at_terminal = sys.stdout.isatty()
-        fields = [Field("rank", "Rank", number)]
-        if not single_user or not at_terminal:
-            fields.insert(0, Field("user", "User", str, right=False))
-        if not (self.names and self.details and at_terminal):  # seven columns are enough
-            fields.append(Field("item", "Item", str, right=False))
-        if self.names:
-            fields.append(Field("name", "Name", str, right=False))
-        fields += [PROBABILITY, VALUE]
-        fields += [*INTERVAL, Field("reason", "Because of", _or_dash, right=False)] * self.details
-        if self.details and not at_terminal:
-            entries = ("user_entries", "Entries of user"), ("item_entries", "Entries of item")
-            fields += [Field("reason_share", "Share", percent)] + [Field(*e) for e in entries]
-        if not (self.details and at_terminal):
-            fields.append(EXPECTED)
-        title = f"User {records[0]['user']}" if single_user else ""
-        show_rows(fields, records, title)
+        n_users = len({record["user"] for record in records})
+        if not sys.stdout.isatty():
+            show_rows(self._piped_fields(records[0]), records)
+        elif self.details or n_users == 1:
+            for _, own in groupby(records, key=lambda record: record["user"]):
+                rows = [for_terminal(row) if self.details else row for row in own]
+                show_rows(self._fields(), rows, _title(rows[0]))
+        else:
+            show_rows([Field("user", "User", str, right=False), *self._fields()], records)
+        if self.by == "consensus" and sys.stdout.isatty() and _out_of_order(records):
+            note(
+                "Ranked by the consensus of the fits: items on which all of them agree come first. "
+                "To rank by the probability: --by probability."
+            )
+
+    def _fields(self) -> list[Field]:
+        """Return the columns at a terminal, at most seven."""
+        item, name = (
+            Field(key, key.capitalize(), str, right=False, wraps=self.details)
+            for key in ("item", "name")
+        )
+        if not self.details:
+            return [RANK, item, *([name] if self.names else []), PROBABILITY, VALUE, EXPECTED]
+        shown = name if self.names else item
+        return [RANK, shown, PROBABILITY, VALUE, INTERVAL_TEXT, ITEM_ENTRIES, REASON]
+
+    def _piped_fields(self, record: dict[str, Any]) -> list[Field]:
+        """Return the columns in a pipe: all that a record has."""
+        ids = [Field("user", "User", str), RANK, Field("item", "Item", str)]
+        more = [
+            *INTERVAL, REASON, Field("reason_share", "Share", percent), USER_ENTRIES, ITEM_ENTRIES,
+        ]  # fmt: skip
+        wanted = [*ids, Field("name", "Name", str), PROBABILITY, VALUE, *more, EXPECTED]
+        return [field for field in wanted if field.name in record]
 
 
-def _or_dash(value: Any) -> str:
-    return "–" if value is None else str(value)
+def _title(record: dict[str, Any]) -> str:
+    """Return the heading of the list of one user, with the number of its entries if known."""
+    if record.get("user_entries") is None:
+        return f"User {record['user']}"
+    from hcpf.data.words import count
+
+    return f"User {record['user']}, {count(record['user_entries'], 'entry')}"
+
+
+def _why_nothing(users: "IdArray", exclude_seen: bool) -> str:
+    """Return a sentence on lists without items."""
+    who = f"User {users[0]} has" if len(users) == 1 else "These users have"
+    hint = " To rank those as well: --seen." if exclude_seen else ""
+    return f"Nothing to recommend: {who} an entry for every item.{hint}"
+
+
+def _out_of_order(records: list[dict[str, Any]]) -> bool:
+    """Return whether probabilities rise somewhere within the list of a user."""
+    return any(
+        after["user"] == before["user"] and after["probability"] > before["probability"]
+        for before, after in pairwise(records)
+    )
 
 
 def _warn_of_few_entries(model: "FittedModel", records: list[dict[str, Any]]) -> None:
     """Warn of values whose own mean rests on one or two entries."""
     pooled = {"user": ("user",), "item": ("item",), "both": ("user", "item")}
     axes = pooled.get(model.value_model.vary_by or "", ())
-    few = sum(any(row[f"{axis}_entries"] <= _FEW for axis in axes) for row in records)
+    few = sum(any(row.get(f"{axis}_entries", _FEW + 1) <= _FEW for axis in axes) for row in records)
     if few:
         who = " or ".join(axes)
         note(

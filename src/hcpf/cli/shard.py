@@ -8,7 +8,7 @@ import typer
 from hcpf.cli import options
 from hcpf.cli.errors import name_options
 from hcpf.cli.inputs import Source, with_source
-from hcpf.cli.output import note, percent, readable_size, show_facts, show_json
+from hcpf.cli.output import note, percent, readable_size, show_facts, show_json, size
 
 
 @with_source
@@ -59,7 +59,7 @@ def shard(
         return
     show_facts(
         {
-            "data": f"{data.n_users:,} users x {data.n_items:,} items",
+            "data": size(data.n_users, data.n_items),
             "observed": f"{data.n_observed:,} ({percent(data.density)} of all pairs)",
             "shards": f"{data.n_shards:,} ({readable_size(n_bytes)})",
         },

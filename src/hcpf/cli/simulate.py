@@ -12,6 +12,7 @@ from hcpf.cli.output import (
     prepare_table,
     show_facts,
     show_json,
+    size,
     write_table,
 )
 from hcpf.errors import InputError
@@ -112,7 +113,7 @@ def _show(data: "Interactions", value_model: dict[str, Any], output: Path, as_js
         return
     show_facts(
         {
-            "data": f"{data.n_users:,} users x {data.n_items:,} items",
+            "data": size(data.n_users, data.n_items),
             "observed": f"{data.n_observed:,} ({percent(data.density)} of all pairs)",
             "element": element_text(value_model),
         },

@@ -20,6 +20,20 @@ def choose_columns(
     return given[0], given[1], None if value is None else given[2]
 
 
+def split_product(names: list[str], value: Column | None) -> tuple[Column | None, str | None]:
+    """Return the two columns of a value such as "Quantity*UnitPrice"; None for the second if one.
+
+    >>> split_product(["Quantity", "UnitPrice"], "Quantity * UnitPrice")
+    ('Quantity', 'UnitPrice')
+    >>> split_product(["Quantity", "UnitPrice"], "UnitPrice")
+    ('UnitPrice', None)
+    """
+    if not isinstance(value, str) or value in names or value.count("*") != 1:
+        return value, None
+    first, second = (name.strip() for name in value.split("*"))
+    return first, second
+
+
 def _position(names: list[str], role: str, column: Any) -> int:
     """Return the position of a column whose name is unique."""
     if isinstance(column, str):

@@ -1,6 +1,7 @@
 """Columns of ids and values, read batch by batch into (user, item, value) triples."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from hcpf.data.ids import integers_if_exact, narrowest_type, object_array, sort_
 from hcpf.data.read_options import ReadOptions
 from hcpf.data.rows import BadRows, FrameRows, RowLocator, RowSource
 from hcpf.data.values import ArrowArray, ValueColumn, chunks_of
+from hcpf.data.words import count
 from hcpf.errors import InputError
 
 pc: Any = compute  # its functions are made at run time, unseen by type checkers
@@ -72,6 +74,8 @@ class TripleBuilder:
     ----------
     user, item, value : str
         Names of the columns, for error messages.
+    times : str, optional
+        Name of a column that the values are multiplied by.
     text_ids : bool
         Whether ids come from text, in which integers cannot be told from strings. They become
         integers if nothing is lost.
@@ -85,6 +89,7 @@ class TripleBuilder:
         item: str,
         value: str,
         *,
+        times: str | None = None,
         text_ids: bool = False,
         options: ReadOptions | None = None,
     ) -> None:
@@ -95,6 +100,7 @@ class TripleBuilder:
             item, text_ids, item_matcher(self._options.exclude_items), blank_text=self._is_table
         )
         self._values = ValueColumn(value)
+        self._times = None if times is None else ValueColumn(times)
         self._source: RowSource = FrameRows()
         self._n_rows = 0
         self._locator = RowLocator()
@@ -111,7 +117,10 @@ class TripleBuilder:
         """Count the rows that messages name from the start again."""
         self._source, self._n_rows = source, 0
 
-    def add(self, users: ArrowArray, items: ArrowArray, values: ArrowArray | None) -> None:
+    def add(
+        self, users: ArrowArray, items: ArrowArray, values: ArrowArray | None,
+        times: ArrowArray | None = None,
+    ) -> None:  # fmt: skip
         """Add the next rows; without values, every row counts 1."""
         n_rows = len(users)
         rows, columns = self._users.encode(users), self._items.encode(items)
@@ -121,23 +130,35 @@ class TripleBuilder:
         self._users.codes.append(rows)
         self._items.codes.append(columns)
         self._values.add(pa.repeat(1.0, n_rows) if values is None else values, kept)
+        if self._times is not None:
+            self._times.add(times, kept)
         positions = None if kept is None else np.flatnonzero(kept)
         self._locator.add(self._source, self._n_rows, positions, len(rows))
         self._n_rows += n_rows
 
     def finish(self) -> Triples:
         """Return all rows; there must be at least one."""
-        values, amounts = self._values.finish(self._options.decimal, self._bad_rows, self._locator)
-        self.currency = "" if amounts is None else amounts.currency
+        values, read = self._finish_values()
+        self.currency = next((amounts.currency for amounts in read if amounts.currency), "")
         self._find_returns(values)
         self._bad_rows.raise_if_any()
-        self._remark(amounts)
+        self._remark(read)
         users, rows = self._users.finish()
         items, columns = self._items.finish()
         if len(rows) == 0:
             dropped = f" {self.remarks[-1]}" if self.remarks else ""
             raise InputError(f"There are no rows: at least one observed pair is needed.{dropped}")
         return Triples(rows, columns, values, users, items, self._locator)
+
+    def _finish_values(self) -> tuple[NDArray[np.float64], list[ParsedAmounts]]:
+        """Return the values, products if there are two columns, and how texts were read."""
+        finished = [
+            column.finish(self._options.decimal, self._bad_rows, self._locator)
+            for column in (self._values, self._times)
+            if column is not None
+        ]
+        values = finished[0][0] if self._times is None else finished[0][0] * finished[1][0]
+        return values, [amounts for _, amounts in finished if amounts is not None]
 
     def _find_returns(self, values: NDArray[np.float64]) -> None:
         """Add negative values to the bad rows if they are returns that nobody decided about."""
@@ -181,9 +202,8 @@ class TripleBuilder:
                 )
         return kept
 
-    def _remark(self, amounts: ParsedAmounts | None) -> None:
-        if amounts is not None and amounts.remark is not None:
-            self.remarks.append(amounts.remark)
+    def _remark(self, read: Sequence[ParsedAmounts]) -> None:
+        self.remarks += [amounts.remark for amounts in read if amounts.remark is not None]
         if self._options.drop_blank_ids:
             self.remarks.append(f"Dropped {count(self._n_blank, 'row')} without an id.")
         if self._items.excludes:
@@ -198,15 +218,6 @@ class TripleBuilder:
 class _Number(float):
     def __repr__(self) -> str:
         return f"{float(self):.12g}"
-
-
-def count(number: int, word: str) -> str:
-    """Return a number of things in words.
-
-    >>> count(1, "row"), count(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def _compact(codes: NDArray[np.int32], ids: IdArray) -> tuple[NDArray[np.int32], IdArray]:

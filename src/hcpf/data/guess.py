@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hcpf.data.choose import split_product
 from hcpf.data.files.base import ColumnKind, FileColumn
 from hcpf.errors import InputError
 
@@ -30,6 +31,7 @@ _AMOUNTS = (
     "count", "counts", "quantity", "qty", "total", "units", "clicks", "likes", "views", "purchases",
     "donation", "paid", "price", "cost", "payment",
 )  # fmt: skip
+_QUANTITIES, _PRICES = ("quantity", "qty", "units", "pieces"), ("price", "cost")
 _ANY = frozenset({"id", "ids", "no", "nr", "num", "number", "code", "key", "total", "of", "the"})
 _ROW_NUMBERS = frozenset({"unnamed", "index", "row", "rows", "rowid", "rownum"})
 _EVENTS = frozenset({"invoice", "order", "receipt", "transaction", "basket", "session"})
@@ -168,10 +170,28 @@ def _is_none(columns: Sequence[FileColumn], name: str) -> bool:
     return name.lower() == "none" and all(column.name != name for column in columns)
 
 
+def price_column(columns: Sequence[FileColumn], value: str | None) -> str | None:
+    """Return a column of prices that a column of quantities is to be multiplied by.
+
+    >>> table = [FileColumn("Quantity", "integer"), FileColumn("UnitPrice", "real")]
+    >>> price_column(table, "Quantity"), price_column(table, "UnitPrice")
+    ('UnitPrice', None)
+    """
+    if value is None or _rank(FileColumn(value, "real"), _QUANTITIES) is None:
+        return None
+    prices = (column.name for column in columns if _rank(column, _PRICES) is not None)
+    return next(prices, None)
+
+
 def _given(columns: Sequence[FileColumn], role: str, name: str) -> FileColumn:
     for column in columns:
         if column.name == name:
             return column
+    parts = split_product([column.name for column in columns], name)
+    if role == "value" and parts[1] is not None:
+        for part in parts:
+            _given(columns, role, str(part))
+        return FileColumn(name, "real")
     if name.isdecimal() and int(name) < len(columns):
         return columns[int(name)]
     raise InputError(f"{role}={name!r}: there is no such column. {_list(columns)}")

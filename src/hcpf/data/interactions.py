@@ -211,9 +211,10 @@ class Interactions:
             databases (.sqlite, .db, .duckdb). Of a single AnnData file (.h5ad), one matrix is read,
             and of all other parameters only the last three apply.
         user, item, value : str or int
-            Columns by name, or by position from 0. Without a value every row counts 1. Ids in
-            text files become integers only if nothing is lost: "007" stays text. Values may be
-            amounts as people write them, such as £1,234.50 or 1.234,50 EUR.
+            Columns by name, or by position from 0. Without a value every row counts 1; a value such
+            as "Quantity*UnitPrice" is the product of two columns. Ids in text files become integers
+            only if nothing is lost: "007" stays text. Values may be amounts as people write them,
+            such as £1,234.50 or 1.234,50 EUR.
         duplicates : {"auto", "error", "sum", "mean", "last"}
             What to do with a pair that has more than one row. "auto" sums them if the table has a
             column of dates, times or invoices (unless values are ratings); otherwise it is an

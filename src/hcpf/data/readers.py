@@ -12,8 +12,8 @@ import numpy as np
 from hcpf._checks import flag
 from hcpf._progress import progress_bar
 from hcpf.data.canonical import CsrArray, Duplicates, IdArray
-from hcpf.data.choose import Column, choose_columns
-from hcpf.data.columns import TripleBuilder, Triples, count
+from hcpf.data.choose import Column, choose_columns, split_product
+from hcpf.data.columns import TripleBuilder, Triples
 from hcpf.data.files import FileColumn, Restart, TableFile, file_errors, find_files, open_file
 from hcpf.data.files.base import Columns
 from hcpf.data.files.opening import Paths
@@ -21,6 +21,7 @@ from hcpf.data.guess import event_column, time_columns
 from hcpf.data.read_options import ReadOptions
 from hcpf.data.returns import settle_returns
 from hcpf.data.times import Times, parse_times
+from hcpf.data.words import count
 from hcpf.errors import InputError
 
 _MEGABYTE = 1 << 20
@@ -166,7 +167,11 @@ def choose_all(
     chosen: list[Columns] = []
     for file in files:
         with file_errors(file.path):
-            chosen.append(Columns(*choose_columns(file.names, user, item, value)))
+            own_value, times = split_product(file.names, value)
+            columns = choose_columns(file.names, user, item, own_value)
+            if times is not None:
+                times = choose_columns(file.names, user, item, times)[2]
+            chosen.append(Columns(*columns, times))
     return chosen
 
 
@@ -210,7 +215,7 @@ def merge_triples(
     n_repeated = len(settled.values) - int(matrix.nnz)
     about_pairs: list[str] = []
     if n_repeated and options.duplicates == "auto" and not is_refused:
-        reason = f", because {event} makes each row an event" if event else ""
+        reason = f", because the column {event!r} makes each row an event" if event else ""
         about_pairs.append(
             f"Summed the rows of repeated pairs ({len(settled.values):,} rows, "
             f"{count(int(matrix.nnz), 'pair')}){reason} (otherwise pass duplicates=...)."
@@ -253,8 +258,9 @@ def _read_once(
     text_ids = all(file.has_text_ids for file in files)
     first = chosen[0]
     builder = TripleBuilder(
-        first.user, first.item, str(first.value), text_ids=text_ids, options=options
-    )
+        first.user, first.item, str(first.value), times=first.times, text_ids=text_ids,
+        options=options,
+    )  # fmt: skip
     n_bytes = sum(file.path.stat().st_size for file in files)
     with progress_bar(progress, "Reading", max(n_bytes // _MEGABYTE, 1)) as advance:
         for file, columns in zip(files, chosen, strict=True):
@@ -262,6 +268,7 @@ def _read_once(
             with file_errors(file.path):
                 for batch, bytes_read in file.batches(columns):
                     values = None if columns.value is None else batch.column(2)
-                    builder.add(batch.column(0), batch.column(1), values)
+                    times = None if columns.times is None else batch.column(3)
+                    builder.add(batch.column(0), batch.column(1), values, times)
                     advance(bytes_read / _MEGABYTE, file.path.name)
     return builder

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from hcpf.data.columns import Triples, count
+from hcpf.data.columns import Triples
 from hcpf.data.read_options import Returns
+from hcpf.data.words import count
 
 _ROUNDING = 1e-9
 """A sum below this share of the sum of absolute values is 0: 0.1 + 0.2 - 0.3 is not."""

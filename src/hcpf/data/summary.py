@@ -192,6 +192,9 @@ def _value_warnings(values: FloatArray) -> Iterator[str]:
 
 
 def _row_warnings(data: Interactions) -> Iterator[str]:
+    for word, other, n_rows in (("user", "items", data.n_users), ("item", "users", data.n_items)):
+        if n_rows == 1:
+            yield f"there is one {word} only: nothing tells which {other} go together."
     for word, axis, ids in (("user", 1, data.users), ("item", 0, data.items)):
         totals = np.abs(data.matrix).sum(axis=axis)
         largest = int(np.argmax(totals))

@@ -39,7 +39,8 @@ class Words:
         >>> words.users, words.items, words.value_heading
         ('customers', 'stock codes', 'Amount (£)')
         """
-        nouns = {"user": user, "item": item, "value": value or "value"}
+        is_product = value is not None and "*" in value
+        nouns = {"user": user, "item": item, "value": "amount" if is_product else value or "value"}
         return cls(**{role: noun(name, role) for role, name in nouns.items()}, **more)
 
     @classmethod
@@ -106,6 +107,15 @@ def plural(word: str) -> str:
     if re.search(r"(x|ch|sh|ss)$", word):
         return f"{word}es"
     return word if word.endswith("s") or not word.isascii() else f"{word}s"
+
+
+def count(number: int, word: str) -> str:
+    """Return a number of things in words.
+
+    >>> count(1, "row"), count(1200, "entry")
+    ('1 row', '1,200 entries')
+    """
+    return f"{number:,} {word if number == 1 else plural(word)}"
 
 
 def capitalized(text: str) -> str:

@@ -16,6 +16,7 @@ from hcpf.distributions.posterior_predictive import PosteriorPredictive
 from hcpf.elements.base import Element
 from hcpf.errors import InputError
 from hcpf.model.combine import Positions
+from hcpf.model.entry_counts import entry_columns
 from hcpf.model.tables import Table
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ def describe(
 ) -> dict[str, NDArray[Any]]:
     """Return ids, probability, value if observed and expected value of pairs, as columns.
 
-    With a ``level``, also the bounds of an interval of the value if observed.
+    With a ``level``, also the bounds of an interval of the value if observed, and the numbers of
+    entries of the user and the item if they are known.
     """
     predicted = distribution(model, u, i)
     columns = {
@@ -107,6 +109,7 @@ def describe(
     }
     if level is not None:
         columns["low"], columns["high"] = value_intervals(predicted, level)
+        columns |= entry_columns(model, u, i)
     return columns
 
 
@@ -135,7 +138,8 @@ def predict_table(model: "FittedModel", users: Any, items: Any, level: float = 0
     -------
     Table
         Columns: user, item, probability, value (if observed), expected_value (the product of
-        the two), and low and high (bounds of the value if observed).
+        the two), low and high (bounds of the value if observed), and, if the model has its
+        training data, user_entries and item_entries (how many entries the user and the item have).
     """
     return Table(**describe(model, *pair_positions(model, users, items), level))
 

@@ -13,6 +13,7 @@ from hcpf.core.axis import Axis
 from hcpf.errors import InputError
 from hcpf.model.alignment import over_both
 from hcpf.model.combine import Positions
+from hcpf.model.entry_counts import count_entries
 from hcpf.model.explain import main_sources
 from hcpf.model.exposure import at_exposure
 from hcpf.model.predict import describe, listed
@@ -67,11 +68,10 @@ def best(
     ``exposure`` is that of all pairs, instead of the fitted ones.
     """
     denied, n, shown = _denied(model, among, deny), whole("n", n), at_exposure(model, exposure)
-    item_entries = None if own is None else np.bincount(own.indices, minlength=own.shape[1])
     for part in best_items(_score(shown, by), len(model.items), seen, rows, n, denied):
         table = _table(shown, part.rows, part.columns, part.rank)
-        if own is not None and item_entries is not None:
-            details = _details(model, shown, part.rows, part.columns, own, item_entries)
+        if own is not None:
+            details = _details(model, shown, part.rows, part.columns, own)
             table = Recommendations(**table.columns(), **details)
         yield table
 
@@ -98,9 +98,8 @@ def _table(model: "FittedModel", u: Positions, i: Positions, rank: Positions) ->
 
 
 def _details(
-    model: "FittedModel", shown: "FittedModel", u: Positions, i: Positions, own: Csr,
-    item_entries: NDArray[np.int64],
-) -> dict[str, NDArray[Any]]:  # fmt: skip
+    model: "FittedModel", shown: "FittedModel", u: Positions, i: Positions, own: Csr
+) -> dict[str, NDArray[Any]]:
     """Return interval, reason and the numbers of entries behind each pair, as columns.
 
     ``shown`` has the exposures to predict at; reasons come from the fitted ones.
@@ -109,13 +108,16 @@ def _details(
     source, share = main_sources(model, u, i, own)
     reason = np.full(len(u), None, dtype=object)
     reason[source >= 0] = model.items[source[source >= 0]]
+    entries = {"user_entries": count_entries(own, Axis.USERS)[u]}
+    if model.folded is None:
+        entries["item_entries"] = count_entries(own, Axis.ITEMS)[i]
     return {
         "low": predicted["low"],
         "high": predicted["high"],
         "reason": reason,
         "reason_share": share,
-        "user_entries": np.diff(own.indptr)[u].astype(np.int64),
-        "item_entries": item_entries[i],
+        **entries,
+        **{name: predicted[name] for name in ("user_entries", "item_entries") if name in predicted},
     }
 
 

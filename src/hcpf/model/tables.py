@@ -273,7 +273,8 @@ class Recommendations(Table):
     reason, reason_share : ndarray
         The user's own item that contributes most to the rate, and its share of the rate.
     user_entries, item_entries : ndarray of int
-        Numbers of entries of the user and of the item in the training data.
+        Numbers of entries of the user and of the item in the training data; absent where they are
+        not known.
     """
 
     user: IdArray

@@ -13,6 +13,7 @@ from hcpf.core.theta import ThetaPosterior
 from hcpf.elements import Element
 from hcpf.elements.conjugate import Conjugate
 from hcpf.errors import InputError
+from hcpf.model.entry_counts import count_entries
 from hcpf.model.fitted import FittedModel
 from hcpf.model.resolve import fitted_model, training_data
 
@@ -143,12 +144,10 @@ def typical_values(model: Any, by: Axis | str) -> TypicalValues:
 def _entries(model: FittedModel, axis: Axis) -> tuple[NDArray[np.int64], FloatArray]:
     """Return the number of entries of each row, and their average."""
     matrix = training_data(model).matrix
-    entries = np.diff(matrix.indptr)
-    if axis is Axis.ITEMS:
-        entries = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    entries = count_entries(matrix, axis)
     total = np.asarray(matrix.sum(axis=1 if axis is Axis.USERS else 0), dtype=np.float64).ravel()
     with np.errstate(invalid="ignore"):
-        return entries.astype(np.int64), total / entries
+        return entries, total / entries
 
 
 def _median_partner(model: FittedModel, fit: int, axis: Axis) -> float:

@@ -31,16 +31,21 @@ class FileColumn:
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns to read; without a value every row counts 1."""
+    """The names of the columns to read; without a value every row counts 1.
+
+    ``times`` is a column that the value is multiplied by, such as the price of one piece.
+    """
 
     user: str
     item: str
     value: str | None = None
+    times: str | None = None
 
     @property
     def names(self) -> list[str]:
         """The names in the order of the columns of a batch."""
-        return [name for name in (self.user, self.item, self.value) if name is not None]
+        names = (self.user, self.item, self.value, self.times)
+        return [name for name in names if name is not None]
 
 
 class Restart(Exception):  # noqa: N818  # not an error: a request of a file

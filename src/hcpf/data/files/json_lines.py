@@ -56,8 +56,8 @@ class JsonLinesTable(TableFile):
             with self._decoded.open() as file:
                 blocks = json.ReadOptions(block_size=_BLOCK_BYTES)
                 for batch in json.open_json(file, read_options=blocks, parse_options=options):
-                    if columns.value is not None:
-                        has_zeros |= self._check_range(batch.column(2))
+                    for name in columns.names[2:]:
+                        has_zeros |= self._check_range(batch.column(name))
                     bytes_read = min(batch.nbytes, bytes_left)
                     bytes_left -= bytes_read
                     yield batch.select(columns.names), bytes_read

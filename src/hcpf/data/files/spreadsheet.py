@@ -49,8 +49,7 @@ class SpreadsheetTable(TableFile):
     def batches(self, columns: Columns) -> Iterator[tuple[Any, int]]:
         """Yield all rows of the columns at once."""
         arrays = [cells_to_ids(self._cells[name]) for name in (columns.user, columns.item)]
-        if columns.value is not None:
-            arrays.append(cells_to_values(self._cells[columns.value]))
+        arrays += [cells_to_values(self._cells[name]) for name in columns.names[2:]]
         yield pa.RecordBatch.from_arrays(arrays, columns.names), self.path.stat().st_size
 
     def _read(self, sheet: str | None) -> list[tuple[int, list[Any]]]:

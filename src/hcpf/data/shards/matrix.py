@@ -157,6 +157,17 @@ class StoredMatrix:
             part = slice(first, min(first + CHUNK_ENTRIES, self.nnz))
             yield part, self.indices[part], self.data[part]
 
+    def entries_per_item(self) -> NDArray[np.int64]:
+        """Return the number of entries of each item."""
+        counts = np.zeros(self.shape[1], np.int64)
+        if all(shard.item_pointer is not None for shard in self.shards):
+            for shard in self.shards:
+                counts += np.diff(np.asarray(shard.item_pointer))
+            return counts
+        for _, columns, _ in self.chunks():
+            counts += np.bincount(columns, minlength=len(counts))
+        return counts
+
     def take(self, entries: NDArray[np.int64]) -> Csr:
         """Return the entries at some positions, ascending, as a matrix in memory."""
         rows = np.searchsorted(self.indptr, entries, side="right") - 1

@@ -72,8 +72,12 @@ class SpoolBuilder(TripleBuilder):
         """The sum of absolute values."""
         self.are_integers = self.are_float32 = True
 
-    def add(self, users: ArrowArray, items: ArrowArray, values: ArrowArray | None) -> None:
+    def add(
+        self, users: ArrowArray, items: ArrowArray, values: ArrowArray | None,
+        times: ArrowArray | None = None,
+    ) -> None:  # fmt: skip
         """Write the next rows; without values, every row counts 1."""
+        assert times is None  # refused before
         n_rows = len(users)
         rows, columns = self._users.encode(users), self._items.encode(items)
         kept = self._usable(rows, columns)
@@ -117,7 +121,7 @@ class SpoolBuilder(TripleBuilder):
 
     def ids(self) -> tuple[tuple[IdArray, NDArray[np.int32]], tuple[IdArray, NDArray[np.int32]]]:
         """Return the sorted ids of users and items, each with the position of every number."""
-        self._remark(None)
+        self._remark([])
         return _sorted(self._users, self.user_rows), _sorted(self._items, self.item_rows)
 
 
@@ -150,6 +154,8 @@ def stream_to_shards(
 ) -> tuple[Manifest, list[str]]:
     """Write the rows of files as shards; return the manifest and what was decided."""
     chosen = choose_all(files, user, item, value)
+    if chosen[0].times is not None:
+        raise InputError(f"value={value!r}: shards take one column of values. Multiply them first.")
     with folder_writer(folder, append=append) as writer:
         spool = folder / SPOOL
         shutil.rmtree(spool, ignore_errors=True)

@@ -1,0 +1,136 @@
+"""What a person sees in a terminal of 80 columns."""
+
+import io
+import re
+import sys
+
+import pytest
+import typer
+
+from hcpf import HCPF, Interactions
+from hcpf.cli.app import app
+
+LONG = "SET OF {} RETROSPOT CAKE CASES WITH A RIBBON, ASSORTED COLORS"
+PEOPLE, PRODUCTS = ("Ann", "Bob", "Cy", "Dee", "Eve"), tuple(f"p{i}" for i in range(6))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def screen(monkeypatch):
+    """Run a command in this process as if at a terminal; return its exit code and its lines."""
+
+    def run(*arguments):
+        terminal = Terminal()
+        monkeypatch.setattr(sys, "stdout", terminal)
+        monkeypatch.setattr(sys, "stderr", terminal)
+        monkeypatch.setenv("COLUMNS", "80")
+        monkeypatch.setenv("TERM", "dumb")
+        code = 0
+        try:
+            code = app([str(word) for word in arguments], standalone_mode=False) or 0
+        except typer.Exit as ending:
+            code = ending.exit_code
+        lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue()).splitlines()
+        assert max(map(len, lines), default=0) <= 80, lines
+        return code, lines
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory):
+    """A model of a shop with long names, and the names; each person lacks a product, Zoe none."""
+    pairs = [(who, what) for who in (*PEOPLE, "Zoe") for what in PRODUCTS]
+    lacking = set(zip(PEOPLE, PRODUCTS, strict=False)) | {("Ann", "p3")}
+    pairs = [pair for pair in pairs if pair not in lacking]
+    values = [1000.0 + 250.0 * (k % 7) for k in range(len(pairs))]
+    data = Interactions.from_arrays(*map(list, zip(*pairs, strict=True)), values)
+    folder = tmp_path_factory.mktemp("shop")
+    settings = {"element": "gamma", "vary_by": "both", "n_fits": 2, "max_iter": 5}
+    HCPF(2, **settings, random_state=0).fit(data).save(folder / "model")
+    names = folder / "names.csv"
+    names.write_text("id,name\n" + "".join(f'{i},"{LONG.format(i)}"\n' for i in PRODUCTS))
+    return folder / "model", names
+
+
+def test_details_fit_and_no_number_is_cut(screen, shop):
+    model, names = shop
+    code, lines = screen("recommend", model, "Ann", "Bob", "--details", "--names", names)
+    text = "\n".join(lines)
+    assert code == 0
+    assert "…" not in text
+    assert "User Ann, 4 entries" in text
+    assert "User Bob, 5 entries" in text
+    rows = [line.split() for line in lines if re.match(r"\s+\d+  SET OF", line)]
+    assert len(rows) == 3
+    assert all(re.search(r"\d%  +[\d,]+  [\d,.]+ – [\d,]+  +\d  ", " ".join(lines)) for _ in rows)
+
+
+def test_predictions_say_on_how_many_entries_they_rest(screen, shop):
+    _, lines = screen("predict", shop[0], "--user", "Ann", "--item", "p0", "--item", "p5")
+    assert [line.split()[-3:] for line in lines if " p" in line] == [
+        ["4", "/", "5"],
+        ["4", "/", "6"],
+    ]
+    _, lines = screen("explain", shop[0], "Ann", "p0")
+    assert "  entries            4 entries of the user, 5 of the item" in lines
+
+
+def test_somebody_who_has_everything(screen, shop):
+    code, lines = screen("recommend", shop[0], "Zoe")
+    assert code == 0
+    assert " ".join(lines) == (
+        "Nothing to recommend: User Zoe has an entry for every item. To rank those as well: --seen."
+    )
+
+
+def test_errors_break_between_words(screen, tmp_path):
+    path = tmp_path / "sales.csv"
+    path.write_text(
+        "InvoiceNo,CustomerID,StockCode,Amount\n1,c1,a,-5\n2,,a,5\n3,c2,b,3\n4,c2,a,7\n"
+    )
+    code, lines = screen("info", path)
+    assert code == 1
+    words = " ".join(lines).split()
+    assert {"--drop-blank-ids", "--returns", "net", "keep."} <= set(words)
+
+
+def test_long_facts_break_between_words(screen, tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text(
+        "member,film,stars\n"
+        + "".join(f"{u},{i},{1 + (u + i) % 5}\n" for u in range(9) for i in range(9) if (u * i) % 4)
+    )
+    _, lines = screen("info", path)
+    assert any("negative_binomial" in line for line in lines)
+    assert not any("Traceback" in line for line in lines)
+
+
+@pytest.mark.parametrize("command", ["", "fit", "recommend", "predict", "info", "shard"])
+def test_help_shows_no_types_of_python(screen, command):
+    _, lines = screen(*([command] if command else []), "--help")
+    text = "\n".join(lines)
+    assert "--help" in text
+    assert "bool" not in text
+    assert "list[" not in text
+
+
+def test_one_user_is_called_one(screen, tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("name,product,spent\nAnn,tea,3\nAnn,milk,2\nAnn,jam,4\n")
+    _, lines = screen("info", path)
+    assert any("1 user x 3 items" in line for line in lines)
+    assert any("there is one user only" in line for line in lines)
+
+
+def test_an_amount_per_row_is_offered(screen, tmp_path):
+    path = tmp_path / "lines.csv"
+    path.write_text("customer,product,Quantity,UnitPrice\nAnn,tea,2,£1.50\nBob,tea,1,£2.00\n")
+    _, lines = screen("info", path)
+    assert "For the amount of each row instead: --value 'Quantity*UnitPrice'." in lines
+    _, lines = screen("info", path, "--value", "Quantity*UnitPrice")
+    assert any("from 2 to 3" in line for line in lines)
