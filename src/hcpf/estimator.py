@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError as SklearnNotFittedError
 from hcpf._checks import flag
 from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis, Exposure
-from hcpf.core.posterior import Posterior
+from hcpf.core.posterior import Check, Posterior
 from hcpf.core.priors import Priors
 from hcpf.core.value_model import ValueModel
 from hcpf.data.canonical import Duplicates, IdArray, name_pair
@@ -32,7 +32,6 @@ from hcpf.model.alignment import as_interactions, over_both
 from hcpf.model.factors import column_names
 from hcpf.model.fitted import FittedModel
 from hcpf.model.fold_in import extend
-from hcpf.model.history import Check
 from hcpf.training.engine import LOCAL_ENGINE, Engine
 from hcpf.training.fit import fit_model
 from hcpf.training.settings import (

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from data.table_files import by_pair
 from hcpf.data import Interactions
-from hcpf.data.align import align_items, align_users, joined
 from hcpf.data.ids import IdIndex, as_ids
 from hcpf.errors import InputError
+from hcpf.model.alignment import align_items, align_users, joined
 
 DATA = Interactions.from_arrays(["a", "a", "b"], ["x", "z", "y"], [1.0, 0.0, 3.0])
 

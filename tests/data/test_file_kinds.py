@@ -258,9 +258,9 @@ def test_tables_are_written_as_spreadsheets(tmp_path):
 
 
 def test_a_sheet_has_a_last_row(tmp_path, monkeypatch):
-    from hcpf.model import spreadsheet
+    from hcpf.model import tables
 
-    monkeypatch.setattr(spreadsheet, "_MAX_ROWS", 3)
+    monkeypatch.setattr(tables, "_MAX_ROWS", 3)
     with pytest.raises(InputError, match=r"holds 2 rows.*\.parquet"):
         Table(a=[1, 2, 3]).write(tmp_path / "long.xlsx")
     assert list(tmp_path.iterdir()) == []

@@ -21,7 +21,7 @@ from data.table_files import (
     table,
 )
 from hcpf.data import Interactions
-from hcpf.data.files import text, typed
+from hcpf.data.files import opening, text
 from hcpf.errors import InputError
 
 ROWS = [("bob", "tea", 3.0), ("ann", "milk", 0.0), ("bob", "milk", -1.5)]
@@ -115,7 +115,7 @@ def test_a_file_whose_name_looks_like_a_glob(tmp_path):
 def small_blocks(monkeypatch):
     monkeypatch.setattr(text, "_BLOCK_BYTES", 64)
     monkeypatch.setattr(text, "_MEGABYTE", 64)
-    monkeypatch.setattr(typed, "BATCH_ROWS", 3)
+    monkeypatch.setattr(opening, "BATCH_ROWS", 3)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet", ".arrow"])

@@ -18,7 +18,7 @@ from hcpf.data.exposure import resolve_exposure
 from hcpf.data.ids import IdIndex
 from hcpf.elements import Degenerate, Gamma, Poisson
 from hcpf.errors import InputError, ModelError
-from hcpf.model.exposure import with_exposure
+from hcpf.model.alignment import with_exposure
 from model.small import by_hand, name_of, quick, settings_of
 from model.test_against_twin import converge, even_start, model_at
 

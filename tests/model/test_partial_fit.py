@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 
 from hcpf import CompoundPoisson, Interactions, simulate
-from hcpf.data.align import joined
 from hcpf.data.sampling import select, without
 from hcpf.elements import Gamma, Poisson
 from hcpf.errors import InputError, SupportError
+from hcpf.model.alignment import joined
 from model.small import draw_matrix, quick
 
 ELEMENT = Gamma(2.0, 0.5)

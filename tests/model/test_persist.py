@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from hcpf import HCPF, FittedModel, Interactions, Priors
+from hcpf.core.posterior import Check
 from hcpf.elements import Gamma, Normal, Poisson
 from hcpf.errors import ModelError
-from hcpf.model.history import Check
 from model.small import (
     ID_KINDS,
     TRAINING,

@@ -5,9 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from hcpf.report.drawing import Axis, Chart
+from hcpf.report.drawing import WIDTH, Axis, Chart
 from hcpf.report.lists import BarList, DifferenceList, HeatMap
-from hcpf.report.marks import WIDTH
 
 
 @pytest.mark.parametrize("log", [False, True])

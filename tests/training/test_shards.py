@@ -14,8 +14,8 @@ from hcpf import HCPF, Checkpoints, Interactions, Shards, simulate
 from hcpf.core import stored_layout
 from hcpf.core.collective import LOCAL
 from hcpf.core.layout import ShardData
+from hcpf.data.shards import files
 from hcpf.data.shards import matrix as stored_matrix
-from hcpf.data.shards import scratch
 from hcpf.elements import Gamma, NegativeBinomial
 from hcpf.errors import CheckpointError, ParameterError, ShardError, SupportError
 from hcpf.evaluate import split
@@ -195,7 +195,7 @@ def test_a_full_disk_is_a_clear_error(
         return FullFile()
 
     shards = data.to_shards(tmp_path / "s")
-    monkeypatch.setattr(scratch.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(files.tempfile, "TemporaryFile", full)
     with pytest.raises(ShardError, match=r"Temporary files cannot .*: No space left on device"):
         fit(shards, {})
     monkeypatch.undo()

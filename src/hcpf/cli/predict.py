@@ -82,7 +82,7 @@ def predict(
     _check_usage(user, item, pairs, everything, output)
     if output is not None:
         prepare_table(output, overwrite=overwrite)
-    from hcpf.model.exposure import at_exposure
+    from hcpf.model.alignment import at_exposure
     from hcpf.model.predict import predict_all
 
     fitted, total = at_exposure(load_model(model), exposure), 0

@@ -1,4 +1,4 @@
-"""The fitted variational posterior: independent gammas for every factor and activity."""
+"""The fitted variational posterior (independent gammas for factors and activities), and history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -163,3 +163,18 @@ def posterior_of(
         theta=None if mine.theta is None else mine.theta.at(chosen),
         exposure=exposure,
     )
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the history.
+
+    ``elbo`` is that of the likelihood to the power ``tempering``: it bounds the evidence only where
+    that is 1, and cannot be compared between fits that differ in it.
+    """
+
+    iteration: int
+    seconds: float
+    elbo: float
+    validation_log_likelihood: float | None = None
+    tempering: float = 1.0

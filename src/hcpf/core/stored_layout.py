@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from hcpf.core import kernels
 from hcpf.core.kernels import Entries
 from hcpf.core.threads import MOST_THREADS, run_in_parallel
+from hcpf.data.shards.files import ScratchArray
 from hcpf.data.shards.matrix import CHUNK_ENTRIES, StoredMatrix
-from hcpf.data.shards.scratch import ScratchArray
 
 BLOCK_ENTRIES = 1 << 25
 """Entries that are put in another order at once, 4 bytes per column each."""

@@ -8,8 +8,7 @@ import numpy as np
 from hcpf._checks import flag, one_of
 from hcpf._types import ArrayLike, FloatArray
 from hcpf.core.axis import Axis
-from hcpf.distributions.compound import CompoundPoisson
-from hcpf.distributions.hurdle import Hurdle
+from hcpf.distributions.compound import CompoundPoisson, Hurdle
 from hcpf.distributions.pair import PairDistribution
 from hcpf.distributions.series import SeriesSum, mean_count, single_element, sum_over_n
 from hcpf.elements.base import Element

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hcpf._types import FloatArray
-from hcpf.distributions.hurdle import Hurdle
+from hcpf.distributions.compound import Hurdle
 from hcpf.distributions.pair import ObservedDistribution, PairDistribution, tail_of
 from hcpf.elements.integrated import Integrated
 

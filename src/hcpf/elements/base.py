@@ -19,7 +19,7 @@ from hcpf.elements.domains import (
     check_not_nan,
     check_rng,
 )
-from hcpf.elements.search import numeric_maximum
+from hcpf.elements.special import numeric_maximum
 from hcpf.elements.sums import summed_cdf
 from hcpf.errors import EstimationError, IncompleteElementError, InputError, ParameterError
 

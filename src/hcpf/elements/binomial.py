@@ -10,8 +10,7 @@ from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.conjugate import BetaConjugate
 from hcpf.elements.domains import COUNTS, POSITIVE_INTEGER, SMALLEST, UNIT_INTERVAL
-from hcpf.elements.search import last_rise
-from hcpf.elements.special import digamma, log1p_minus, log_binomial, log_rising
+from hcpf.elements.special import digamma, last_rise, log1p_minus, log_binomial, log_rising
 from hcpf.errors import ParameterError
 
 

@@ -10,8 +10,7 @@ from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
 from hcpf.elements.conjugate import Conjugate, Part, Sharing, inverse_if_positive
 from hcpf.elements.domains import POSITIVE, POSITIVE_REALS
-from hcpf.elements.search import root
-from hcpf.elements.special import digamma, log1p_minus, log_poisson
+from hcpf.elements.special import digamma, log1p_minus, log_poisson, root
 from hcpf.errors import EstimationError
 
 

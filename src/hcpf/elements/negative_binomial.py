@@ -10,8 +10,7 @@ from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, parameter
 from hcpf.elements.conjugate import BetaConjugate, inverse_if_positive
 from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST, UNIT_INTERVAL, inside_unit
-from hcpf.elements.search import root
-from hcpf.elements.special import digamma, log1mexp, log_binomial, log_rising
+from hcpf.elements.special import digamma, log1mexp, log_binomial, log_rising, root
 
 MAX_SUCCESSES = 1e6
 """The estimate for data that are not more dispersed than a Poisson."""

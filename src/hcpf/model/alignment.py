@@ -1,19 +1,25 @@
-"""Entries and pairs that users pass, brought to the ids of a model."""
+"""Entries, pairs and exposures that users pass, brought to the ids of a model."""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from hcpf._types import Csr
-from hcpf.core.axis import Axis
-from hcpf.data.align import align_items, align_users
-from hcpf.data.ids import IdIndex, object_array
+from hcpf._types import Csr, FloatArray
+from hcpf.core.axis import Axis, Exposure
+from hcpf.core.posterior import Posterior
+from hcpf.data.canonical import CsrArray, Duplicates, plain
+from hcpf.data.exposure import check_exposure, pair_exposure, resolve_exposure
+from hcpf.data.ids import IdIndex, join, object_array
 from hcpf.data.interactions import Interactions
 from hcpf.errors import InputError
+
+if TYPE_CHECKING:
+    from hcpf.model.fitted import FittedModel
+
 
 NEW_ID = "new"
 """The id of a user or item that is folded in without one."""
@@ -159,3 +165,135 @@ def _ones(matrix: Csr) -> Csr:
 
 def _same(ids: NDArray[Any], others: NDArray[Any]) -> bool:
     return ids is others or np.array_equal(ids, others)
+
+
+# -- alignment -------------------------------------------------------------------------------------
+
+
+def align_items(data: Interactions, items: IdIndex, *, drop_unknown: bool = False) -> Interactions:
+    """Return the same rows over the known items, in their order."""
+    entries = data.matrix.tocoo()
+    values, rows, columns = entries.data, entries.row, entries.col
+    if drop_unknown:
+        positions = items.known(data.items)
+        kept = positions[columns] >= 0
+        values, rows, columns = values[kept], rows[kept], columns[kept]
+    else:
+        positions = _positions(items, data.items, "item", data.matrix.indices)
+    matrix = _matrix(values, rows, positions[columns], (data.n_users, len(items)))
+    return Interactions(matrix, data.users, items.ids)
+
+
+def align_users(data: Interactions, users: IdIndex) -> Interactions:
+    """Return the same columns over the known users, in their order."""
+    active = np.flatnonzero(np.diff(data.matrix.indptr))
+    rows = _positions(users, data.users, "user", active)
+    entries = data.matrix.tocoo()
+    matrix = _matrix(entries.data, rows[entries.row], entries.col, (len(users), data.n_items))
+    return Interactions(matrix, users.ids, data.items)
+
+
+def joined(data: Interactions, more: Interactions, duplicates: Duplicates) -> Interactions:
+    """Return both sets of entries; ids new in ``more`` come after those of ``data``."""
+    users, u = join(data.users, more.users)
+    items, i = join(data.items, more.items)
+    first, second = data.matrix.tocoo(), more.matrix.tocoo()
+    values = np.concatenate([first.data, second.data])
+    rows = np.concatenate([first.row, u[second.row]])
+    columns = np.concatenate([first.col, i[second.col]])
+    triples: Any = sparse.coo_array((values, (rows, columns)), shape=(len(users), len(items)))
+    return Interactions.from_matrix(triples, users=users, items=items, duplicates=duplicates)
+
+
+def _positions(
+    known: IdIndex, ids: NDArray[Any], what: str, used: NDArray[np.integer[Any]]
+) -> NDArray[np.int64]:
+    """Return the positions of ids; an unknown one is an error only if it has entries."""
+    positions = known.known(ids)
+    unknown = np.intersect1d(np.flatnonzero(positions < 0), used)
+    if len(unknown):
+        method, drop = "fold_in", ""
+        if what == "item":
+            method, drop = "fold_in_items", ' (unknown="drop" does)'
+        raise InputError(
+            f"Unknown {what} {plain(ids[unknown[0]])!r} ({len(unknown)} unknown {what}s in total). "
+            f"Remove their entries{drop}, or fit the new {what}s first with partial_fit() or "
+            f"{method}()."
+        )
+    return positions
+
+
+def _matrix(values: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> CsrArray:
+    matrix: CsrArray = sparse.coo_array((values, (rows, columns)), shape=shape).tocsr()
+    matrix.sort_indices()
+    return matrix
+
+
+# -- exposures -------------------------------------------------------------------------------------
+
+
+def with_exposure(posteriors: tuple[Posterior, ...], exposure: Exposure) -> tuple[Posterior, ...]:
+    """Return the same factors with other exposures."""
+    return tuple(
+        replace(
+            fit,
+            users=replace(fit.users, exposure=exposure.users),
+            items=replace(fit.items, exposure=exposure.items),
+        )
+        for fit in posteriors
+    )
+
+
+def at_exposure(model: "FittedModel", exposure: Any) -> "FittedModel":
+    """Return the model with one exposure of all pairs; itself for None."""
+    number = pair_exposure(exposure, ())
+    if number is None:
+        return model
+    users = None if number == 1.0 else np.full(len(model.users), float(number))
+    return replace(model, posteriors=with_exposure(model.posteriors, Exposure(users)))
+
+
+def new_exposure(
+    model: "FittedModel",
+    axis: Axis,
+    given: Any,
+    data: Interactions,
+    known: NDArray[np.int64] | None,
+    source: Any,
+) -> FloatArray | None:
+    """Return the exposures of new rows; rows that were fitted keep theirs unless they are given.
+
+    ``known`` are the positions of the rows among the fitted ones, -1 for those that are not.
+    """
+    fitted = model.exposure.axis(axis)
+    if fitted is None and given is None:
+        return None
+    index = IdIndex(axis.value, data.users if axis is Axis.USERS else data.items)
+    default = np.full(len(index), np.nan)
+    if known is not None:
+        is_known = known >= 0
+        default[is_known] = 1.0 if fitted is None else fitted[known[is_known]]
+    found = resolve_exposure(given, index, source=source, default=default)
+    return check_exposure(default, index) if found is None else found
+
+
+def joined_exposure(
+    model: "FittedModel", axis: Axis, given: Any, more: Interactions, data: Interactions,
+    source: Any,
+) -> FloatArray | None:  # fmt: skip
+    """Return the exposures of all rows of ``data``, the fitted ones and those of ``more``."""
+    fitted = model.exposure.axis(axis)
+    if fitted is None and given is None:
+        return None
+    own, all_ids = ((d.users if axis is Axis.USERS else d.items) for d in (more, data))
+    n_fitted = len(model.users if axis is Axis.USERS else model.items)
+    everyone = IdIndex(axis.value, all_ids)
+    values = np.full(len(all_ids), np.nan)
+    values[:n_fitted] = 1.0 if fitted is None else fitted
+    positions = everyone.positions(own)
+    found = resolve_exposure(
+        given, IdIndex(axis.value, own), source=source, default=values[positions]
+    )
+    if found is not None:
+        values[positions] = found
+    return check_exposure(values, everyone)

@@ -12,7 +12,7 @@ from hcpf._checks import flag, generator, whole
 from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis, Exposure
 from hcpf.core.fold_in import FoldInModel
-from hcpf.core.posterior import Posterior
+from hcpf.core.posterior import Check, Posterior
 from hcpf.core.priors import Priors
 from hcpf.core.table_cache import TableCache
 from hcpf.core.value_model import ValueModel
@@ -26,10 +26,9 @@ from hcpf.elements.base import Element
 from hcpf.errors import InputError
 from hcpf.io import as_path
 from hcpf.model import explain, fold_in, predict, recommend
+from hcpf.model.alignment import at_exposure
 from hcpf.model.combine import Combined, Positions
-from hcpf.model.exposure import at_exposure
 from hcpf.model.factors import RELEVANCE_WEIGHT, FactorTable, factor_table
-from hcpf.model.history import Check
 from hcpf.model.posterior import Folded, PosteriorDraws, draw_posterior
 from hcpf.model.tables import Explanation, Neighbors, Recommendations, write_tables
 

@@ -15,14 +15,22 @@ from hcpf.core.axis import Axis, Exposure
 from hcpf.core.fold_in import NewRows, fold_in_rows
 from hcpf.core.odd_entries import limit_new_rows
 from hcpf.core.posterior import Posterior
-from hcpf.data.align import joined
 from hcpf.data.canonical import Duplicates
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import row_of_entries, select, without
 from hcpf.errors import InputError
-from hcpf.model.alignment import Aligned, as_interactions, over_both, over_known, union
-from hcpf.model.exposure import joined_exposure, new_exposure, with_exposure
+from hcpf.model.alignment import (
+    Aligned,
+    as_interactions,
+    joined,
+    joined_exposure,
+    new_exposure,
+    over_both,
+    over_known,
+    union,
+    with_exposure,
+)
 from hcpf.model.posterior import Folded
 from hcpf.model.predict import distribution
 

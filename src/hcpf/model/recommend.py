@@ -11,11 +11,10 @@ from hcpf._checks import one_of, whole
 from hcpf._types import Csr
 from hcpf.core.axis import Axis
 from hcpf.errors import InputError
-from hcpf.model.alignment import over_both
+from hcpf.model.alignment import at_exposure, over_both
 from hcpf.model.combine import Positions
 from hcpf.model.entry_counts import count_entries
 from hcpf.model.explain import main_sources
-from hcpf.model.exposure import at_exposure
 from hcpf.model.predict import describe, listed
 from hcpf.model.ranking import (
     FillTile,

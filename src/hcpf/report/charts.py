@@ -6,12 +6,12 @@ import numpy as np
 
 from hcpf._types import FloatArray
 from hcpf.core.axis import Axis as ModelAxis
+from hcpf.core.posterior import Check
 from hcpf.data.words import Words
 from hcpf.evaluate import Calibration, Candidate, ComponentPath, Consensus
 from hcpf.evaluate.predictive_checks import ActivityCheck, ValueCheck
 from hcpf.model.components import Components
 from hcpf.model.fitted import FittedModel
-from hcpf.model.history import Check
 from hcpf.report.drawing import Axis, Chart, Charts
 from hcpf.report.lists import BarList, HeatMap
 from hcpf.report.text import percent, tick

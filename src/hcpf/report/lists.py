@@ -8,8 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from hcpf._types import FloatArray
-from hcpf.report.drawing import Drawing, Point
-from hcpf.report.marks import (
+from hcpf.report.drawing import (
     BOX,
     CHARACTER,
     CIRCLE,
@@ -20,6 +19,8 @@ from hcpf.report.marks import (
     TEXT,
     TIP,
     WIDTH,
+    Drawing,
+    Point,
 )
 from hcpf.report.text import percent, tick
 

@@ -27,7 +27,7 @@ from hcpf.evaluate.scoring import explains_missing
 from hcpf.io import as_path, atomic_path, os_errors
 from hcpf.model.components import summarize_components
 from hcpf.model.fitted import FittedModel
-from hcpf.model.profiles import Profile, example_users, sample_users, user_profiles
+from hcpf.model.inspect import Profile, example_users, sample_users, user_profiles
 from hcpf.model.recommend import DETAILS_LEVEL
 from hcpf.model.resolve import fitted_model, training_data
 from hcpf.report import sections

@@ -18,7 +18,7 @@ from hcpf.core.value_model import ValueModel
 from hcpf.data.sampling import row_of
 from hcpf.distributions.series import sum_over_n
 from hcpf.elements.base import Element, Parameter
-from hcpf.elements.search import last_rise
+from hcpf.elements.special import last_rise
 from hcpf.model.combine import Combined
 from hcpf.training.state import FitState
 

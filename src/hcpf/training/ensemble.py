@@ -11,7 +11,7 @@ from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL, Collective
 from hcpf.core.kernels import Factors
 from hcpf.core.layout import Shard, ShardData, ShardSource, UserOrder, mostly_observed
-from hcpf.core.posterior import Posterior
+from hcpf.core.posterior import Check, Posterior
 from hcpf.core.priors import Priors
 from hcpf.core.theta import Pooling
 from hcpf.core.threads import kernel_threads
@@ -21,7 +21,6 @@ from hcpf.data.shards.matrix import StoredMatrix
 from hcpf.elements.base import Element
 from hcpf.errors import ParameterError
 from hcpf.io import fingerprint
-from hcpf.model.history import Check
 from hcpf.training.checkpoint import Checkpoint, Saved, restore
 from hcpf.training.element_update import refit_element
 from hcpf.training.loop import Fit, Watch, train

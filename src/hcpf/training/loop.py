@@ -19,11 +19,11 @@ from hcpf._progress import Advance, progress_bar
 from hcpf.core.collective import Collective, any_worker
 from hcpf.core.count_tables import SPARE_OCTAVES, rate_normalizer
 from hcpf.core.layout import Shard, ShardSource
+from hcpf.core.posterior import Check
 from hcpf.core.rates import needed_log2_rate
 from hcpf.core.theta import PRIOR_PASSES
 from hcpf.core.value_model import ValueModel
 from hcpf.data.held_out import HeldOutPairs
-from hcpf.model.history import Check
 from hcpf.training.checkpoint import Checkpoint
 from hcpf.training.element_update import best_dispersion, has_dispersion, update_element
 from hcpf.training.held_out import validation_log_likelihood

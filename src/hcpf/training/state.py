@@ -12,12 +12,11 @@ from hcpf.core.collective import Collective
 from hcpf.core.count_tables import rate_normalizer
 from hcpf.core.elbo import elbo
 from hcpf.core.layout import Shard, UserOrder
-from hcpf.core.posterior import Posterior, axis_prior, posterior_of
+from hcpf.core.posterior import Check, Posterior, axis_prior, posterior_of
 from hcpf.core.priors import Priors
 from hcpf.core.theta import Pooling
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
-from hcpf.model.history import Check
 
 Tensors = dict[str, NDArray[Any]]
 

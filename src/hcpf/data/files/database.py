@@ -9,8 +9,14 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from hcpf.data.files.base import Columns, FileColumn, TableFile
-from hcpf.data.files.cells import cells_to_ids, cells_to_values, kind_of_cells
+from hcpf.data.files.base import (
+    Columns,
+    FileColumn,
+    TableFile,
+    cells_to_ids,
+    cells_to_values,
+    kind_of_cells,
+)
 from hcpf.data.read_options import ReadOptions
 from hcpf.errors import InputError, MissingDependencyError
 

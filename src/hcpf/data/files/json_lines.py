@@ -11,8 +11,14 @@ import pyarrow as pa
 from pyarrow import compute, json
 
 from hcpf.data.exact import MAX_EXACT, hides_small_numbers
-from hcpf.data.files.base import Columns, Restart, TableFile, typed_columns
-from hcpf.data.files.cells import cells_to_ids, cells_to_values
+from hcpf.data.files.base import (
+    Columns,
+    Restart,
+    TableFile,
+    cells_to_ids,
+    cells_to_values,
+    typed_columns,
+)
 from hcpf.data.files.encodings import DecodedFile, detect_encoding
 from hcpf.data.read_options import ReadOptions
 from hcpf.errors import InputError

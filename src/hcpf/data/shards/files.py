@@ -1,7 +1,8 @@
-"""Arrays in .npy files: written piece by piece with a checksum, and memory-mapped as they are."""
+"""Arrays on disk, memory-mapped as they are: .npy files with checksums, and temporary ones."""
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -119,3 +120,53 @@ def map_array(path: Path, dtype: Any, size: int) -> NDArray[Any]:
 def digest_of(text: str) -> str:
     """Return the SHA-256 of a text in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+# -- temporary arrays ------------------------------------------------------------------------------
+
+
+class ScratchArray:
+    """An array in a file without a name, which is gone when nobody uses it any more.
+
+    It is written with plain writes, so that a full disk is an error; writing to mapped memory would
+    end the process.
+    """
+
+    def __init__(self, folder: Path, dtype: Any) -> None:
+        self._folder, self._dtype, self._size = folder, np.dtype(dtype), 0
+        with self._errors():
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file: Any = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Write the next values."""
+        with self._errors():
+            self._file.write(np.ascontiguousarray(values, self._dtype).data)
+        self._size += len(values)
+
+    def map(self) -> NDArray[Any]:
+        """Return what was written as an array; nothing can be appended afterwards."""
+        with self._errors(), self._file as file:
+            file.flush()
+            if not self._size:
+                return np.zeros(0, self._dtype)
+            mapped = np.memmap(file, self._dtype, "c", shape=(self._size,))
+        return mapped.view(np.ndarray)
+
+    def _errors(self) -> Any:
+        return os_errors(
+            ShardError,
+            f"Temporary files cannot be written to {self._folder}; free some space or open the "
+            f"shards with another scratch folder",
+        )
+
+
+def free_disk_bytes(folder: Path) -> int | None:
+    """Return the bytes that are free on the disk of a folder that may not exist yet."""
+    for existing in (folder, *folder.parents):
+        try:
+            status = os.statvfs(existing)
+        except (OSError, AttributeError):
+            continue
+        return status.f_bavail * status.f_frsize
+    return None

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import Csr
+from hcpf.data.shards.files import ScratchArray
 from hcpf.data.shards.manifest import ValueSummary
-from hcpf.data.shards.scratch import ScratchArray
 from hcpf.errors import InputError
 from hcpf.io import fingerprint
 

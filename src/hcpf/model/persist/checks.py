@@ -8,7 +8,7 @@ import numpy as np
 
 from hcpf._types import Csr
 from hcpf.core.axis import Axis
-from hcpf.core.posterior import Posterior
+from hcpf.core.posterior import Check, Posterior
 from hcpf.core.theta import ThetaPosterior
 from hcpf.core.value_model import ValueModel
 from hcpf.data.sampling import without
@@ -16,7 +16,6 @@ from hcpf.data.shards.matrix import StoredMatrix
 from hcpf.elements.conjugate import Conjugate
 from hcpf.errors import ModelError, SupportError
 from hcpf.model.fitted import FittedModel
-from hcpf.model.history import Check
 
 _ROUNDING = 1e-6  # of the center of theta next to the ends of its range
 

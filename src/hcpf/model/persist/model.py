@@ -13,7 +13,7 @@ from scipy import sparse
 
 from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis, Exposure
-from hcpf.core.posterior import FactorPosterior, Posterior
+from hcpf.core.posterior import Check, FactorPosterior, Posterior
 from hcpf.core.priors import Priors
 from hcpf.core.theta import ThetaPosterior
 from hcpf.core.value_model import ValueModel
@@ -24,9 +24,8 @@ from hcpf.data.words import Words
 from hcpf.elements import Element, get
 from hcpf.errors import HcpfError, ModelError
 from hcpf.io import fingerprint
-from hcpf.model.exposure import with_exposure
+from hcpf.model.alignment import with_exposure
 from hcpf.model.fitted import FittedModel
-from hcpf.model.history import Check
 from hcpf.model.persist.checks import (
     check_history,
     check_numbers,
