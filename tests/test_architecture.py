@@ -73,6 +73,7 @@ SERVING = {
     "recommend": "hcpf.load(folder).recommend(model.users[:3], 5)",
     "by expected value": "hcpf.load(folder).recommend(model.users[:3], 5, by='expected_value')",
     "predict": "hcpf.load(folder).predict(model.users[:3], model.items[0])",
+    "info": "describe_typical_values(hcpf.load(folder))",
     "intervals": "list(predict_all(hcpf.load(folder), model.users[:3], model.items[:2]))",
 }
 
@@ -89,6 +90,7 @@ def test_a_saved_model_serves_a_few_users_without_the_trainer_and_slow_libraries
     HCPF(2, **settings, random_state=0).fit(data, progress=False).save(tmp_path / "model")
     script = f"""
 import hcpf
+from hcpf.model.inspect import describe_typical_values
 from hcpf.model.predict import predict_all
 folder = {str(tmp_path / "model")!r}
 model = hcpf.load(folder)

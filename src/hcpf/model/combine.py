@@ -16,7 +16,7 @@ from hcpf.elements.base import Element
 
 Positions = NDArray[np.int64]
 
-_FEW = 1000  # pairs that NumPy multiplies sooner than Numba is loaded
+_FEW = 25_000_000  # products that NumPy computes sooner than Numba is loaded
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,8 @@ class Combined:
 
         ``exposure`` replaces the exposures of the users and items.
         """
-        is_few = len(users) <= _FEW and not kernels.are_loaded()
+        n_products = len(users) * sum(fit.users.mean_.shape[1] for fit in self.posteriors)
+        is_few = n_products <= _FEW and not kernels.are_loaded()
         rates_of = _rates_of_few if is_few else pair_rates
         total = np.zeros(len(users))
         for fit in self.posteriors:

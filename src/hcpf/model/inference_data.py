@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from hcpf._checks import generator
 from hcpf._types import FloatArray
@@ -97,6 +96,8 @@ def _parameters(
 
 def _matched_columns(draws: "PosteriorDraws") -> NDArray[np.int64]:
     """Return, for each draw, its components in the order of those of the first fit."""
+    from scipy.optimize import linear_sum_assignment  # which serving a model should not load
+
     reference = _directions(draws.model.posteriors[0].items.mean_)
     found = np.empty((len(draws), draws.model.n_components), np.int64)
     for columns, items in zip(found, draws.items, strict=True):
