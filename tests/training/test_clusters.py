@@ -131,3 +131,23 @@ def test_a_killed_fit_from_clusters_goes_on_to_the_same_bits(data, tmp_path):
     fit(data, start="clusters", n_fits=1, max_iter=6, checkpoint=saving)
     again = fit(data, start="clusters", n_fits=1, max_iter=6, checkpoint=folder)
     assert same(whole.posterior_, again.posterior_)
+
+
+def test_items_are_embedded_by_their_leading_singular_vectors():
+    matrix = blocks(np.random.default_rng(0), groups=3)
+    degrees = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    found = start._embed(matrix, degrees, 3, np.random.default_rng(1)).astype(np.float64)
+    activity, popularity = np.diff(matrix.indptr) + 5.0, degrees + 5.0
+    scaled = matrix.toarray().astype(np.float64) / np.sqrt(np.outer(activity, popularity))
+    _, values, vectors = np.linalg.svd(scaled, full_matrices=False)
+    expected = vectors[:3].T * values[:3]
+    product = expected @ expected.T
+    np.testing.assert_allclose(found @ found.T, product, atol=0.05 * product.max())
+
+
+def test_columns_beyond_the_rank_of_a_basis_are_zero():
+    rng = np.random.default_rng(0)
+    basis = (rng.random((30, 2)) @ rng.random((2, 5))).astype(np.float32)
+    found = start._orthonormal(basis)
+    np.testing.assert_allclose(found.T @ found, np.diag([1, 1, 0, 0, 0]), atol=1e-4)
+    np.testing.assert_allclose(found @ (found.T @ basis), basis, atol=1e-4)
