@@ -1,6 +1,6 @@
 """Estimate the element's parameters: the M-step of the ELBO, given the current factors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -30,6 +30,7 @@ _POOLED_SAMPLE = 2_000  # entries, where each has its own mean
 _MIN_DISPERSION_GAIN = 1e-4  # nats per entry; less is not worth rebuilding the data layout
 _CHUNK = 1 << 20  # entries whose rates are computed at once
 _LEAST_COUNT_GAIN = 1e-6  # nats per entry of doubling a count parameter
+_COUNT_STEPS = 128  # per doubling of a count parameter, at which its likelihood is compared
 _PAIRS = 2048  # pairs whose factors are gathered at once
 _LEAST_LOG_RATE = -600.0  # below, n is at its least
 
@@ -200,19 +201,31 @@ def _with_best_count(value_model: ValueModel, cells: _Cells) -> Element:
     def log_z(count: int) -> float:
         return cells.log_z(value_model, at(count)) / size
 
-    def rises(count: int) -> bool:
-        return log_z(count + 1) > log_z(count)
-
     now, low = int(element.parameters[name]), max(int(np.ceil(mean)), 1)
     most = MAX_COUNT_RATIO * max(int(cells.y.max()), 1)
-    if low < now < most and rises(now - 1) and not rises(now):
-        return element
-    # Doubled until the likelihood falls or hardly changes: beyond, the element is a Poisson.
-    high = low + 1
-    while high < most and log_z(2 * high) > log_z(high) + _LEAST_COUNT_GAIN:
-        high *= 2
-    best = last_rise(rises, low, min(2 * high, most))
+    near = _climb_by_doubling(log_z, min(max(now, low), most), low, most)
+    step = max(1, near // _COUNT_STEPS)  # finer, large counts cannot be told apart
+    lowest, highest = max(near // 2, low), min(2 * near, most)
+
+    def rises(index: int) -> bool:
+        return log_z(lowest + (index + 1) * step) > log_z(lowest + index * step)
+
+    best = lowest + step * last_rise(rises, 0, (highest - lowest) // step)
     return at(best) if log_z(best) - log_z(now) > _MIN_DISPERSION_GAIN else element
+
+
+def _climb_by_doubling(score: Callable[[int], float], start: int, low: int, high: int) -> int:
+    """Return a count within a factor of two of the maximum of a unimodal score.
+
+    Of counts that hardly differ it is about the smallest: beyond, the element is a Poisson.
+    """
+    best = start
+    while best < high and score(min(2 * best, high)) > score(best) + _LEAST_COUNT_GAIN:
+        best = min(2 * best, high)
+    if best == start:
+        while best > low and score(max(best // 2, low)) > score(best) - _LEAST_COUNT_GAIN:
+            best = max(best // 2, low)
+    return best
 
 
 def _cells(
