@@ -29,6 +29,8 @@ class Start:
     solver: str = "cavi"
     max_iter: int = 4
     learn_element: bool = True
+    user_exposure: tuple[float, ...] | None = None
+    item_exposure: tuple[float, ...] | None = None
 
     @property
     def data(self) -> Interactions:
@@ -36,6 +38,12 @@ class Start:
         shape = len(self.observed), len(self.observed[0])
         values = np.asarray(self.values, dtype=np.float64)
         return Interactions.from_matrix(sparse.csr_array((values, (users, items)), shape=shape))
+
+    @property
+    def exposures(self) -> dict[str, tuple[float, ...]]:
+        """The exposures that are given, as arguments of fit."""
+        given = {"user_exposure": self.user_exposure, "item_exposure": self.item_exposure}
+        return {name: exposure for name, exposure in given.items() if exposure is not None}
 
 
 def live(start: Start) -> str:
@@ -47,13 +55,15 @@ def live(start: Start) -> str:
     names = ("element", "vary_by", "hurdle", "train_on", "n_fits", "solver", "max_iter")
     settings = {name: getattr(start, name) for name in (*names, "learn_element")}
     try:
-        model = quick(start.n_components, **settings).fit(data).model_
+        estimator = quick(start.n_components, **settings)
+        model = estimator.fit(data, **start.exposures).model_
     except HcpfError as error:
         check_message(error)
         return "refused"
     ending = "whole"
-    for step in (check_pairs, check_intervals, check_draws, check_explanations, check_fold_in,
-                 check_score, check_files):  # fmt: skip
+    for step in (check_pairs, check_intervals, check_draws, check_posterior, check_exposure,
+                 check_explanations, check_lists, check_fold_in, check_score, check_files,
+                 ):  # fmt: skip
         try:
             step(model, data)
         except HcpfError as error:
@@ -101,6 +111,30 @@ def check_draws(model: FittedModel, data: Interactions) -> None:
     assert np.all(np.isfinite(drawn.mean_observed)), drawn.mean_observed
     sample = drawn.observed.sample(2, rng=np.random.default_rng(0))
     assert np.all(np.isfinite(sample)), sample
+
+
+def check_posterior(model: FittedModel, data: Interactions) -> None:
+    draws = model.posterior.sample(2, random_state=0)
+    pairs = model.users[:2, None], model.items[:2]
+    rate, (low, high) = draws.rate(*pairs), draws.interval(*pairs)
+    for numbers in (draws.users, draws.items, rate, low, high):
+        assert np.all(np.isfinite(numbers) & (np.asarray(numbers) >= 0)), numbers
+    assert np.all(low <= high)
+
+
+def check_exposure(model: FittedModel, data: Interactions) -> None:
+    users, items = model.users[:, None], model.items
+    once, twice = (model.rate(users, items, exposure=exposure) for exposure in (1.0, 2.0))
+    assert np.all(np.isfinite(twice)), twice
+    np.testing.assert_allclose(twice, 2.0 * once)
+
+
+def check_lists(model: FittedModel, data: Interactions) -> None:
+    found = model.recommend("all", 3, details=True, exclude_seen=False)
+    for name in ("probability", "value", "expected_value", "low", "high", "reason_share"):
+        assert np.all(np.isfinite(found.columns()[name])), (name, found)
+    entries = np.diff(data.matrix.indptr)
+    assert found.user_entries.tolist() == entries[model.user_index.positions(found.user)].tolist()
 
 
 def check_explanations(model: FittedModel, data: Interactions) -> None:

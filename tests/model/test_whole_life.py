@@ -41,7 +41,14 @@ def starts(draw):
         solver=draw(st.sampled_from(["cavi", "auto", "svi", "algorithm1"])),
         max_iter=draw(st.integers(1, 5)),
         learn_element=draw(st.booleans()),
+        user_exposure=draw(_exposures(n_users)),
+        item_exposure=draw(_exposures(n_items)),
     )
+
+
+def _exposures(size):
+    multiplier = st.sampled_from([1e-3, 0.5, 1.0, 30.0, 1e4])
+    return st.none() | st.lists(multiplier, min_size=size, max_size=size).map(tuple)
 
 
 def _values(draw, family, size, rng):
