@@ -161,6 +161,16 @@ def test_averaged_fits(data, tmp_path):
         assert f"{short(float(a))} – {short(float(b))}" in page.text
 
 
+def test_recommendations_say_on_how_many_entries_they_rest(data, tmp_path):
+    model = fitted(data, element="gamma")
+    page = read(write_report(model, tmp_path / "r.html", users=[3]))
+    popularity = np.bincount(data.matrix.indices, minlength=data.n_items)
+    best = model.recommend(3, 6)
+    for item in model.model_.item_index.positions(best.item):
+        n = popularity[item]
+        assert f"{n} {'user' if n == 1 else 'users'}; because of" in page.text
+
+
 def ids(kind, size):
     if kind == "int":
         return np.arange(size)[::-1] * 7 - 20

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hcpf._types import FloatArray
 from hcpf.core.axis import Axis
 from hcpf.core.value_model import ValueModel
+from hcpf.model.entry_counts import count_entries
 from hcpf.model.fitted import FittedModel
 from hcpf.model.predict import listed, predict_table
 from hcpf.model.resolve import training_data
@@ -212,6 +213,8 @@ class Recommendation:
     value: float
     low: float
     high: float
+    entries: int
+    """Entries of the item, which its values rest on."""
     reasons: list[tuple[int, float]]
     """The user's own items that contribute most, with their shares of the rate."""
 
@@ -254,14 +257,16 @@ def user_profiles(model: FittedModel, rows: Rows, *, all_reasons: bool = False) 
     by = "value" if model.value_model.train_on == "observed" else "consensus"
     best = model.recommend(model.users[rows], _RECOMMENDATIONS, by=by, details=True)
     owner = model.user_index.positions(best.user)
+    popularity = count_entries(training_data(model).matrix, Axis.ITEMS)
     by_user: dict[int, list[Recommendation]] = {}
     for row, item, one in zip(owner, model.item_index.positions(best.item), best, strict=True):
         reasons = _reasons(model, one.user, one.item) if all_reasons else []
         if not all_reasons and one.reason is not None:
             reasons = [(int(model.item_index.positions([one.reason])[0]), one.reason_share)]
-        by_user.setdefault(int(row), []).append(
-            Recommendation(int(item), one.probability, one.value, one.low, one.high, reasons)
+        found = Recommendation(
+            int(item), one.probability, one.value, one.low, one.high, int(popularity[item]), reasons
         )
+        by_user.setdefault(int(row), []).append(found)
     return [_profile(model, int(row), by_user.get(int(row), [])) for row in rows]
 
 

@@ -206,7 +206,7 @@ def overlap(found: Components) -> HeatMap:
     size = min(len(found), _SHOWN)
     return HeatMap(
         "How much do components overlap?",
-        "The darker a square, the more items the two components share.",
+        "The stronger its color, the more of their content two components share.",
         [str(number) for number in found.number[:size]],
         found.overlap[:size, :size],
     )

@@ -31,7 +31,7 @@ _COLORS = ("model", "first", "second", "third")
 
 @dataclass
 class HeatMap(Drawing):
-    """The lower triangle of a symmetric matrix of shares, darker where they are larger."""
+    """The lower triangle of a symmetric matrix of shares; the larger, the stronger its color."""
 
     title: str
     how: str
@@ -51,7 +51,7 @@ class HeatMap(Drawing):
     def _body(self) -> tuple[Markup, float]:
         size, points = len(self.names), self.points()
         left, side = 26.0, (WIDTH - 30) / max(size, 4)
-        darkest = max([0.3, *(point.y for point in points)])
+        strongest = max([0.3, *(point.y for point in points)])
         every = math.ceil(_MIN_LABEL_WIDTH / side)  # labels closer than that run together
         parts = [
             text
@@ -64,7 +64,7 @@ class HeatMap(Drawing):
         ]
         rows = [j for j in range(size) for _ in range(j)]
         for j, point in zip(rows, points, strict=True):
-            shade = Markup(' fill-opacity="{:.2f}"').format(max(point.y / darkest, 0.04))
+            shade = Markup(' fill-opacity="{:.2f}"').format(max(point.y / strongest, 0.04))
             tip = TIP.format(f"{point.x_text}: {point.y_text}")
             corner = left + point.x * side, j * side
             parts.append(BOX.format("cell", *corner, side - 1, side - 1, shade, tip))

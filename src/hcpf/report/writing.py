@@ -188,6 +188,7 @@ def _person(model: FittedModel, profile: Profile, labels: list[str]) -> sections
                 "probability": percent(one.probability) if known else NOTHING,
                 "value": short(one.value),
                 "range": f"{short(one.low)} – {short(one.high)}",
+                "entries": one.entries,
                 "reasons": [[labels[item], percent(share)] for item, share in one.reasons],
             }
             for one in profile.recommendations
@@ -210,7 +211,7 @@ def _compact(people: list[sections.Facts]) -> sections.Facts:
             [[index(item), value] for item, value in one["entries"]],
             [
                 [
-                    index(r["item"]), r["probability"], r["value"], r["range"],
+                    index(r["item"]), r["probability"], r["value"], r["range"], r["entries"],
                     [[index(item), share] for item, share in r["reasons"]],
                 ]
                 for r in one["recommendations"]

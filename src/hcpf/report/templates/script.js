@@ -122,8 +122,11 @@
     all.append(text, ...(below ? [make("small", {}, below)] : []));
     return all;
   };
-  const because = (list) =>
-    list.length ? "because of " + list.map(([item, share]) => `${people.items[item]} (${share})`).join(", ") : "";
+  const because = (entries, list) => {
+    const count = `${entries.toLocaleString("en")} ${entries === 1 ? words.one_user : words.users}`;
+    const reasons = list.map(([item, share]) => `${people.items[item]} (${share})`).join(", ");
+    return reasons ? `${count}; because of ${reasons}` : count;
+  };
   const show = (place, behavior = "auto") => {
     const [id, count, total, history, advice] = people.users[place];
     portrait.replaceChildren(
@@ -131,8 +134,8 @@
       make("div", {}, make("h4", {}, `Has (largest ${words.values})`),
         tableOf([JSON.parse(portrait.dataset.columns)[0], words.heading], history.map(([item, value]) => [people.items[item], value]))),
       make("div", {}, make("h4", {}, "Is recommended"),
-        tableOf(JSON.parse(portrait.dataset.columns), advice.map(([item, chance, value, range, why]) =>
-          [both(people.items[item], because(why)), chance, both(value, range)]))),
+        tableOf(JSON.parse(portrait.dataset.columns), advice.map(([item, chance, value, range, entries, why]) =>
+          [both(people.items[item], because(entries, why)), chance, both(value, range)]))),
     );
     portrait.hidden = false;
     for (const row of rows) row.setAttribute("aria-selected", String(Number(row.dataset.row) === place));
