@@ -119,6 +119,12 @@ def fitted(request):
     return model.fit(data)
 
 
+def test_all_fits_share_the_limits_of_the_first(fitted):
+    for axis in ("users", "items"):
+        limits = [getattr(fit, axis).theta.limit for fit in fitted.posteriors_]
+        assert limits[0] == limits[1] < np.inf
+
+
 def test_predictions_of_an_odd_user(fitted, tmp_path):
     others = fitted.predict(np.repeat(1, 39), np.arange(1, 40))
     odd = fitted.predict(np.repeat(0, 39), np.arange(1, 40))

@@ -9,6 +9,7 @@ of a row are predicted better by its other entries (leave-one-out).
 Training is not affected: the limit is applied to the theta posteriors of a finished fit.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from hcpf.elements.conjugate import Conjugate
 _LOWEST_LIMIT = 5.0  # times what the prior expects; less is ordinary variation
 _STEPS_PER_DECADE = 4  # limits that are compared
 _MIN_ENTRIES = 1_000  # with another entry in the row, below which the data do not say
-_MAX_ENTRIES = 1_000_000  # from which the limit is chosen
+_MAX_ENTRIES = 100_000  # from which the limit is chosen
 
 
 class EntryTerms(NamedTuple):
@@ -40,28 +41,33 @@ class EntryTerms(NamedTuple):
         return EntryTerms(self.row[chosen], self.chi[chosen], self.nu[chosen])
 
 
-def limit_odd_entries(posterior: Posterior, value_model: ValueModel, matrix: Csr) -> Posterior:
-    """Return a posterior whose means no single entry rules.
+def limit_odd_entries(
+    posteriors: Sequence[Posterior], value_model: ValueModel, matrix: Csr
+) -> tuple[Posterior, ...]:
+    """Return posteriors whose means no single entry rules.
 
     Parameters
     ----------
-    posterior : Posterior
-        Of a finished fit.
+    posteriors : sequence of Posterior
+        Of finished fits to the same entries. The limits are chosen on the first.
     value_model : ValueModel
         With the fitted element.
     matrix : csr_array
         The entries that the model was trained on, users by items.
     """
-    found = posterior
+    found = list(posteriors)
     for axis in Axis:
-        terms = _terms(posterior, axis, value_model, matrix)
-        theta = posterior.axis(axis).theta
-        if terms is None or theta is None:
-            continue
-        assert value_model.element.conjugate is not None
-        theta = replace(theta, limit=choose_limit(theta, terms, value_model.element.conjugate))
-        found = _with_theta(found, axis, limited(theta, terms))
-    return found
+        limit: float | None = None
+        for j, posterior in enumerate(posteriors):
+            terms = _terms(posterior, axis, value_model, matrix)
+            theta = posterior.axis(axis).theta
+            if terms is None or theta is None:
+                break
+            if limit is None:
+                assert value_model.element.conjugate is not None
+                limit = choose_limit(theta, terms, value_model.element.conjugate)
+            found[j] = _with_theta(found[j], axis, limited(replace(theta, limit=limit), terms))
+    return tuple(found)
 
 
 def limit_new_rows(

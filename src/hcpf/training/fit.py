@@ -100,7 +100,7 @@ def _with_odd_entries_limited(
             )  # fmt: skip
             return posteriors
         matrix = matrix[:]
-    return tuple(limit_odd_entries(fit, value_model, matrix) for fit in posteriors)
+    return limit_odd_entries(posteriors, value_model, matrix)
 
 
 def _generator(plan: FitPlan) -> np.random.Generator:

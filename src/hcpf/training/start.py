@@ -20,6 +20,7 @@ from hcpf.core.layout import Shard, ShardData
 from hcpf.core.posterior import FactorPosterior, Posterior, axis_prior, scale_rows
 from hcpf.core.priors import Priors
 from hcpf.core.theta import start_theta
+from hcpf.core.threads import single_blas_thread
 from hcpf.data.sampling import sample_by_sizes, sample_rows
 from hcpf.errors import InputError
 from hcpf.training.state import FitState
@@ -218,10 +219,11 @@ def cluster_items(
     """Return the cluster of each item, the same on all workers; some clusters may be empty."""
     matrix = _sample_users(data, rng, comm)
     degrees = np.bincount(matrix.indices, minlength=matrix.shape[1])
-    vectors = _embed(matrix, degrees, n_clusters, rng)
-    norm = np.linalg.norm(vectors, axis=1, keepdims=True)
-    directions = vectors / np.maximum(norm, np.finfo(np.float32).tiny)
-    found = _k_means(directions, degrees.astype(np.float32) + np.float32(0.5), n_clusters, rng)
+    with single_blas_thread():  # waking others takes longer than these products
+        vectors = _embed(matrix, degrees, n_clusters, rng)
+        norm = np.linalg.norm(vectors, axis=1, keepdims=True)
+        directions = vectors / np.maximum(norm, np.finfo(np.float32).tiny)
+        found = _k_means(directions, degrees.astype(np.float32) + np.float32(0.5), n_clusters, rng)
     lost = norm[:, 0] == 0.0
     found[lost] = rng.integers(n_clusters, size=int(lost.sum()))
     return found
