@@ -281,7 +281,8 @@ def cavi(
     """A function that runs n full coordinate ascent iterations, each continuing the last."""
     from hcpf import Priors
     from hcpf.core.collective import LOCAL
-    from hcpf.core.layout import ShardData, ShardSource, UserOrder
+    from hcpf.core.layout import UserOrder
+    from hcpf.core.shard import ShardData, ShardSource
     from hcpf.core.threads import kernel_threads
     from hcpf.training.solvers.cavi import cavi_pass
     from hcpf.training.start import start_from_noise

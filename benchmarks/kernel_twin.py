@@ -23,9 +23,10 @@ from hcpf import elements
 from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL
 from hcpf.core.half_step import accumulate, half_step
-from hcpf.core.layout import ShardData, ShardSource, UserOrder
+from hcpf.core.layout import UserOrder
 from hcpf.core.posterior import axis_prior
 from hcpf.core.priors import Priors
+from hcpf.core.shard import ShardData, ShardSource
 from hcpf.core.threads import kernel_threads
 from hcpf.core.value_model import ValueModel
 from hcpf.training.solvers.cavi import cavi_pass

@@ -10,9 +10,10 @@ from hcpf.core import count_tables, kernels
 from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL
 from hcpf.core.half_step import half_step
-from hcpf.core.layout import ShardData, ShardSource, UserOrder
+from hcpf.core.layout import UserOrder
 from hcpf.core.posterior import FactorPosterior, Posterior, axis_prior
 from hcpf.core.priors import Priors
+from hcpf.core.shard import ShardData, ShardSource
 from hcpf.core.value_model import ValueModel
 from hcpf.elements import (
     Binomial,

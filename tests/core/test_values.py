@@ -8,8 +8,8 @@ from core.worlds import shard_of
 from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL
 from hcpf.core.half_step import half_step
-from hcpf.core.layout import ShardData, Values
 from hcpf.core.posterior import axis_prior
+from hcpf.core.shard import ShardData, Values
 from hcpf.core.value_model import ValueModel
 from hcpf.elements import Gamma, InverseGaussian, Normal
 from hcpf.training.start import start_from_noise

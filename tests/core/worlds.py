@@ -9,8 +9,9 @@ from core import dense
 from core.dense_theta import Theta, Thetas
 from hcpf.core.axis import Axis, Exposure
 from hcpf.core.collective import LOCAL
-from hcpf.core.layout import ShardData, ShardSource, UserOrder
+from hcpf.core.layout import UserOrder
 from hcpf.core.posterior import FactorPosterior, Posterior
+from hcpf.core.shard import ShardData, ShardSource
 from hcpf.core.theta import ThetaPosterior
 from hcpf.core.value_model import ValueModel
 from hcpf.training.start import start_from_posterior

@@ -10,7 +10,7 @@ import hcpf
 from core.worlds import shard_of
 from hcpf import Checkpoints
 from hcpf.core.collective import LOCAL
-from hcpf.core.layout import ShardData
+from hcpf.core.shard import ShardData
 from hcpf.core.value_model import ValueModel
 from hcpf.elements import Gamma
 from hcpf.errors import ParameterError

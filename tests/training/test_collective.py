@@ -8,7 +8,7 @@ from scipy import sparse
 
 from hcpf import elements
 from hcpf.core.axis import NO_EXPOSURE, Exposure
-from hcpf.core.layout import ShardData
+from hcpf.core.shard import ShardData
 from hcpf.errors import CheckpointError, ParameterError
 from hcpf.training.ensemble import Job, Part, run_fits
 from hcpf.training.held_out import split_validation
@@ -175,7 +175,7 @@ def test_the_cases_cover_what_they_are_named_after():
     start = prepare("gamma")[1].element
     assert gamma.value_model.element.shape != pytest.approx(start.shape, rel=0.01)
     split, value_model, priors, plan = prepare(**CASES["retabulation"])
-    from hcpf.core.layout import ShardSource
+    from hcpf.core.shard import ShardSource
 
     laid_out = []
     original = ShardSource.lay_out

@@ -10,8 +10,8 @@ from hcpf import HCPF
 from hcpf.core import kernels
 from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL
-from hcpf.core.layout import ShardData
 from hcpf.core.priors import Priors
+from hcpf.core.shard import ShardData
 from hcpf.core.value_model import ValueModel
 from hcpf.elements import Binomial, Degenerate, Gamma, InverseGaussian, Normal
 from hcpf.training.solvers.cavi import cavi_pass, forget_theta, push, restart_if_fallen

@@ -13,7 +13,7 @@ import hcpf
 from hcpf import HCPF, Checkpoints, Interactions, Shards, simulate
 from hcpf.core import stored_layout
 from hcpf.core.collective import LOCAL
-from hcpf.core.layout import ShardData
+from hcpf.core.shard import ShardData
 from hcpf.data.shards import files
 from hcpf.data.shards import matrix as stored_matrix
 from hcpf.elements import Gamma, NegativeBinomial

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from hcpf.core.collective import LOCAL, row_block
-from hcpf.core.layout import ShardData
+from hcpf.core.shard import ShardData
 from hcpf.core.threads import kernel_threads
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.training.ensemble import Job, Part, Worker, run_fits

@@ -6,10 +6,10 @@ from hcpf.core import kernels
 from hcpf.core.axis import AxisState
 from hcpf.core.collective import LOCAL, Collective, sum_scalar
 from hcpf.core.count_tables import log_normalizer
-from hcpf.core.layout import Shard
+from hcpf.core.pooling import Pooling
 from hcpf.core.posterior import axis_prior
 from hcpf.core.priors import Priors
-from hcpf.core.theta import Pooling
+from hcpf.core.shard import Shard
 from hcpf.core.threads import POSTERIOR_WORK, run_in_parallel
 from hcpf.elements.base import Element
 

@@ -20,12 +20,13 @@ from hcpf.core import kernels
 from hcpf.core.axis import Axis, AxisState, empty_axis
 from hcpf.core.collective import LOCAL
 from hcpf.core.count_tables import CountTables, tabulate_values
-from hcpf.core.layout import Layout, Values, lay_out_rows
+from hcpf.core.layout import Layout, lay_out_rows
+from hcpf.core.pooling import Pooling
 from hcpf.core.posterior import FactorPosterior, Posterior, axis_prior, posterior_of, scale_rows
 from hcpf.core.priors import Priors
 from hcpf.core.rates import needed_log2_rate
+from hcpf.core.shard import Values
 from hcpf.core.table_cache import TableCache
-from hcpf.core.theta import Pooling
 from hcpf.core.threads import POSTERIOR_WORK, run_in_parallel
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.degenerate import Degenerate

@@ -27,10 +27,10 @@ from hcpf.core import kernels
 from hcpf.core.axis import Axis, AxisState, empty_axis
 from hcpf.core.count_tables import CountTables, tabulate_values
 from hcpf.core.layout import Layout, lay_out_rows
+from hcpf.core.pooling import Pooling
 from hcpf.core.posterior import Posterior, scale_rows
 from hcpf.core.priors import Priors
 from hcpf.core.rates import needed_log2_rate
-from hcpf.core.theta import Pooling
 from hcpf.core.threads import run_in_parallel
 from hcpf.core.value_model import ValueModel
 

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis
+from hcpf.core.pooling import Pooling
 from hcpf.core.posterior import Posterior
-from hcpf.core.theta import Pooling, ThetaPosterior
+from hcpf.core.theta import ThetaPosterior
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.conjugate import Conjugate
 

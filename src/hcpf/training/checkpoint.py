@@ -18,8 +18,8 @@ import numpy as np
 from hcpf.core.axis import AxisState
 from hcpf.core.collective import Collective, any_worker
 from hcpf.core.kernels import Factors
-from hcpf.core.layout import Shard
 from hcpf.core.posterior import Check
+from hcpf.core.shard import Shard
 from hcpf.core.theta import ThetaPosterior
 from hcpf.errors import CheckpointError
 from hcpf.io import fingerprint, os_errors, write_atomically

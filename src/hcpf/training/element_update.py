@@ -11,8 +11,8 @@ from scipy import optimize
 
 from hcpf._types import FloatArray
 from hcpf.core.collective import LOCAL, Collective, sum_scalar
-from hcpf.core.layout import Shard, ShardData, sum_of_values
 from hcpf.core.posterior import Posterior
+from hcpf.core.shard import Shard, ShardData, sum_of_values
 from hcpf.core.theta import pair_means
 from hcpf.core.value_model import ValueModel
 from hcpf.data.sampling import row_of

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hcpf._types import Csr
 from hcpf.core.axis import Exposure
-from hcpf.core.layout import ShardData
 from hcpf.core.posterior import Posterior
+from hcpf.core.shard import ShardData
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.data.sampling import without
 from hcpf.data.shards.folder import Shards

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL, Collective
 from hcpf.core.kernels import Factors
-from hcpf.core.layout import Shard, ShardData, ShardSource, UserOrder, mostly_observed
+from hcpf.core.layout import UserOrder
+from hcpf.core.pooling import Pooling
 from hcpf.core.posterior import Check, Posterior
 from hcpf.core.priors import Priors
-from hcpf.core.theta import Pooling
+from hcpf.core.shard import Shard, ShardData, ShardSource, mostly_observed
 from hcpf.core.threads import kernel_threads
 from hcpf.core.value_model import ValueModel
 from hcpf.data.held_out import HeldOutPairs

@@ -9,8 +9,8 @@ from scipy import sparse
 from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import NO_EXPOSURE, Exposure
 from hcpf.core.collective import LOCAL, Collective
-from hcpf.core.layout import Shard
 from hcpf.core.rates import pair_rates
+from hcpf.core.shard import Shard
 from hcpf.core.theta import pair_element
 from hcpf.data.held_out import HeldOutPairs, hold_out, sample_missing
 from hcpf.data.sampling import pair_keys, without

@@ -18,10 +18,10 @@ import numpy as np
 from hcpf._progress import Advance, progress_bar
 from hcpf.core.collective import Collective, any_worker
 from hcpf.core.count_tables import SPARE_OCTAVES, rate_normalizer
-from hcpf.core.layout import Shard, ShardSource
+from hcpf.core.pooling import PRIOR_PASSES
 from hcpf.core.posterior import Check
 from hcpf.core.rates import needed_log2_rate
-from hcpf.core.theta import PRIOR_PASSES
+from hcpf.core.shard import Shard, ShardSource
 from hcpf.core.value_model import ValueModel
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.training.checkpoint import Checkpoint

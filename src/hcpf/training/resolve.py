@@ -8,8 +8,8 @@ import numpy as np
 from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL
-from hcpf.core.layout import Values, mostly_observed, sum_of_values
 from hcpf.core.priors import FACTOR_SHAPE, Priors, expected_count
+from hcpf.core.shard import Values, mostly_observed, sum_of_values
 from hcpf.core.value_model import ValueModel
 from hcpf.data.sampling import row_of
 from hcpf.elements import (

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hcpf.core.collective import LOCAL
-from hcpf.core.layout import ShardData, ShardSource, UserOrder
+from hcpf.core.layout import UserOrder
 from hcpf.core.posterior import Posterior, axis_prior, posterior_of
+from hcpf.core.shard import ShardData, ShardSource
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.data.sampling import sample_rows
 from hcpf.training.held_out import TrainingSplit, pair_likelihoods, split_validation

@@ -16,10 +16,10 @@ from hcpf._types import Csr, FloatArray
 from hcpf.core import kernels
 from hcpf.core.axis import Axis, AxisState, empty_axis
 from hcpf.core.collective import LOCAL, Collective, sum_scalar
-from hcpf.core.layout import Shard, ShardData
+from hcpf.core.pooling import start_theta
 from hcpf.core.posterior import FactorPosterior, Posterior, axis_prior, scale_rows
 from hcpf.core.priors import Priors
-from hcpf.core.theta import start_theta
+from hcpf.core.shard import Shard, ShardData
 from hcpf.core.threads import single_blas_thread
 from hcpf.data.sampling import sample_by_sizes, sample_rows
 from hcpf.errors import InputError

@@ -11,10 +11,11 @@ from hcpf.core.axis import Axis, AxisState
 from hcpf.core.collective import Collective
 from hcpf.core.count_tables import rate_normalizer
 from hcpf.core.elbo import elbo
-from hcpf.core.layout import Shard, UserOrder
+from hcpf.core.layout import UserOrder
+from hcpf.core.pooling import Pooling
 from hcpf.core.posterior import Check, Posterior, axis_prior, posterior_of
 from hcpf.core.priors import Priors
-from hcpf.core.theta import Pooling
+from hcpf.core.shard import Shard
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
 

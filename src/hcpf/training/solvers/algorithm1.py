@@ -8,8 +8,8 @@ from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL
 from hcpf.core.half_step import half_step
 from hcpf.core.kernels import ListedPairs
-from hcpf.core.layout import Shard
 from hcpf.core.posterior import axis_prior
+from hcpf.core.shard import Shard
 from hcpf.training.settings import Algorithm1
 from hcpf.training.state import DrawMemory, FitState, RowMemory
 

@@ -17,9 +17,9 @@ from hcpf.core import kernels
 from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL, Collective
 from hcpf.core.half_step import update_axis
-from hcpf.core.layout import Shard
+from hcpf.core.pooling import Pooling
 from hcpf.core.posterior import axis_prior
-from hcpf.core.theta import Pooling
+from hcpf.core.shard import Shard
 from hcpf.core.threads import run_in_parallel
 from hcpf.training.state import FitState, MomentumMemory
 

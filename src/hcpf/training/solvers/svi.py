@@ -15,8 +15,9 @@ from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL, Collective
 from hcpf.core.half_step import update_axis
 from hcpf.core.kernels import Entries, ListedPairs
-from hcpf.core.layout import Layout, Shard
+from hcpf.core.layout import Layout
 from hcpf.core.posterior import axis_prior
+from hcpf.core.shard import Shard
 from hcpf.core.threads import run_in_parallel
 from hcpf.training.settings import SVI
 from hcpf.training.state import FitState
