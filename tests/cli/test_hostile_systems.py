@@ -13,6 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals, limits and mounts")
 
+ITEMS = [f"p{i}" for i in range(40)]
 FIT = "--element", "gamma", "-K", "3", "--fits", "1", "--threads", "1"
 
 
@@ -25,6 +26,12 @@ def writing_commands(sales, model, folder):
         "predict": ["predict", model, "--all", "-o", folder / "pairs.parquet"],
         "simulate": ["simulate", 300, 200, "-o", folder / "drawn.csv", "--element", "gamma:2,1"],
         "report": ["report", model, "-o", folder / "report.html"],
+        "shard": ["shard", sales, "-o", folder / "shards", "--shards", 2],
+        "update": ["update", model, sales, "-o", folder / "new", "--duplicates", "last"],
+        "fold-in": ["fold-in", model, sales, "-n", 30, "-o", folder / "lists.csv"],
+        "components": ["components", model, "--top", 40, "-o", folder / "components.tsv"],
+        "similar": ["similar", model, *ITEMS, "-n", 30, "-o", folder / "similar.xlsx"],
+        "figure1": ["reproduce", "figure1", "-o", folder / "figure1.svg"],
     }
 
 
@@ -101,9 +108,9 @@ def assert_ended_cleanly(process, number, folder):
     # Before any module is loaded a signal has its default effect.
     assert process.returncode in (0, 128 + number, -number), (process.returncode, stderr)
     assert not list(folder.rglob("*.part")), list(folder.rglob("*"))
-    model = folder / "model"
-    if model.exists():
-        assert (model / "manifest.json").exists()
+    for written in (folder / name for name in ("model", "new", "shards")):
+        assert not written.exists() or any(written.glob("*manifest.json")), list(folder.rglob("*"))
+    assert not list(folder.rglob(".spool"))
     return process.returncode
 
 

@@ -3,8 +3,10 @@
 import os
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import floor, isfinite, log10
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import numpy as np
@@ -198,8 +200,6 @@ def _open_writer(path: Path, ending: str, schema: Any) -> Any:
     if ending == ".parquet":
         return parquet.ParquetWriter(path, schema)
     if ending == ".xlsx":
-        from hcpf.model.tables import SpreadsheetWriter
-
         return SpreadsheetWriter(path, schema)
     delimiter = "\t" if ending == ".tsv" else ","
     options = csv.WriteOptions(delimiter=delimiter, quoting_style="needed")
@@ -346,7 +346,9 @@ class SpreadsheetWriter:
         import xlsxwriter
 
         # With constant memory rows go to disk as they come; a sheet of text would not fit in.
-        self._book = xlsxwriter.Workbook(str(path), {"constant_memory": True})
+        self._folder = TemporaryDirectory(prefix="hcpf-")
+        options = {"constant_memory": True, "tmpdir": self._folder.name}
+        self._book = xlsxwriter.Workbook(str(path), options)
         self._sheet = self._book.add_worksheet("Table")
         self._sheet.freeze_panes(1, 0)
         self._n_rows = 1
@@ -373,5 +375,15 @@ class SpreadsheetWriter:
         self._n_rows += table.num_rows
 
     def close(self) -> None:
-        """Complete the file."""
-        self._book.close()
+        """Complete the file; where that fails, an OSError tells why."""
+        from xlsxwriter.exceptions import FileCreateError
+
+        try:
+            self._book.close()
+        except FileCreateError as error:
+            raise error.args[0] from None  # an OSError
+        finally:
+            rows: Any = self._sheet.row_data_fh
+            with suppress(OSError):  # a full disk does not take the rest of the rows either
+                rows.close()
+            self._folder.cleanup()
