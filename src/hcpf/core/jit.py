@@ -143,17 +143,25 @@ def _is_private(folder: Path) -> bool:
 FAST = {"contract", "reassoc", "nsz", "arcp"}
 """Floating-point liberties the kernels allow; NaN and infinity keep their meaning."""
 
-# Nobody calls kernels by way of C: each wrapper less is code less to compile.
-_ALWAYS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+# Nobody calls kernels by way of C: each wrapper less is code less to compile. References to arrays
+# are not counted (_nrt): the caller holds them, and each array taken out of a tuple would be
+# counted by an atomic instruction, in the loops over rows, too.
+_ALWAYS: dict[str, Any] = {
+    "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True, "_nrt": False,
+}  # fmt: skip
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def kernel(**options: Any) -> Decorator:
-    """``numba.njit`` for a function that Python calls; its machine code is kept on disk."""
+def kernel(*, allocates: bool = False, **options: Any) -> Decorator:
+    """``numba.njit`` for a function that Python calls; its machine code is kept on disk.
+
+    A kernel that ``allocates`` makes arrays of its own, which needs counted references.
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        dispatcher: Any = numba.njit(**_ALWAYS, **options)(function)
+        given = {**_ALWAYS, "_nrt": allocates, **options}
+        dispatcher: Any = numba.njit(**given)(function)
         dispatcher._cache = KernelCache(function)
         return dispatcher
 

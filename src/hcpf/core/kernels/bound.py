@@ -62,9 +62,9 @@ def _row_log_z(entries, rows, cols, tables, u):
 
 
 @inner()
-def _slow_log_z(entries, rows, cols, tables, u):
+def _slow_log_z(entries, rows, cols, tables, u, shares):
     """A row's sum of log Z, each entry summed over n directly."""
-    total, shares = 0.0, np.empty(rows.a.shape[1])
+    total = 0.0
     for e in range(entries.start[u], entries.stop[u]):
         i = entries.index[e]
         log_rate = log_rate_of(rows, cols, u, i, shares) + element_shift(rows, cols, tables, u, i)
@@ -72,15 +72,19 @@ def _slow_log_z(entries, rows, cols, tables, u):
     return total
 
 
-@kernel()
-def sum_log_z(first, last, entries, rows, cols, tables, blocks, sums):
+def sum_log_z(first, last, entries, rows, *arguments):
     """Per block of rows: the sum of log Z over the entries (without the part constant in n)."""
+    _sum_log_z(first, last, np.empty(rows.a.shape[1]), entries, rows, *arguments)
+
+
+@kernel()
+def _sum_log_z(first, last, shares, entries, rows, cols, tables, blocks, sums):
     for block in range(first, last):
         total = 0.0
         for u in range(blocks[block], blocks[block + 1]):
             part, slow = _row_log_z(entries, rows, cols, tables, u)
             if slow:
-                part = _slow_log_z(entries, rows, cols, tables, u)
+                part = _slow_log_z(entries, rows, cols, tables, u, shares)
             total += part
         sums[block] = total
 

@@ -11,37 +11,39 @@ f4 = np.float32
 _TINY = f4(1e-30)  # what a mean of 0 may change by
 
 
-@kernel()
-def converge_rows(
-    first, last, chosen, entries, rows, cols, tables, prior, base, listed, tolerance, max_sweeps,
-    is_moving, n_cut,
-):  # fmt: skip
+def converge_rows(first, last, chosen, entries, rows, *arguments):
     """Repeat the half-steps of some of the ``chosen`` rows, each until it has converged.
 
     That is when no mean of the row changes by more than a share of it, the ``tolerance``.
     ``is_moving`` tells whether a row stopped before that, after ``max_sweeps``; ``n_cut`` counts
-    the entries of its last half-step whose sum over n was cut short. The arguments are those of
-    ``update_rows``.
+    the entries of its last half-step whose sum over n was cut short. The other arguments are those
+    of ``update_rows``.
     """
-    size, width = rows.a.shape[1], rows.g.shape[1]
-    acc, column_sum = np.zeros(width, np.float32), np.zeros(width, np.float32)
-    sums = Sums(np.empty((1, width)), np.empty((1, 4)), np.empty(1, np.bool_))
-    rates, before, mean = np.zeros((1, width)), np.empty(size, np.float32), rows.mean
-    tolerance = f4(tolerance)
+    size = rows.a.shape[1]
+    memory = Sums.of(1, size), np.empty(size, np.float32)
+    _converge_rows(first, last, *memory, chosen, entries, rows, *arguments)
+
+
+@kernel()
+def _converge_rows(
+    first, last, sums, before, chosen, entries, rows, cols, tables, prior, base, listed, tolerance,
+    max_sweeps, is_moving, n_cut,
+):  # fmt: skip
+    size, mean, tolerance = len(before), rows.mean, f4(tolerance)
     for k in range(size):
-        rates[0, k] = prior.scale * base[k]
+        sums.rates[0, k] = prior.scale * base[k]
     for j in range(first, last):
         u = chosen[j]
         if listed.sign != 0.0:
-            add_listed(listed, cols, u, u + 1, base, prior.scale, rates)
+            add_listed(listed, cols, u, u + 1, base, prior.scale, sums.rates)
         moves = True
         for _ in range(max_sweeps):
             for k in range(size):
                 before[k] = mean[u, k]
-            accumulate(entries, rows, cols, tables, u, u + 1, acc, sums)
+            accumulate(entries, rows, cols, tables, u, u + 1, sums)
             if sums.slow[0]:
-                slow_row(entries, rows, cols, tables, u, sums.totals[0, :size], sums.counts[0])
-            set_posteriors(rows, u, u + 1, prior, sums, rates, column_sum)
+                slow_row(entries, rows, cols, tables, u, sums, 0)
+            set_posteriors(rows, u, u + 1, prior, sums)
             moves = False
             for k in range(size):
                 moves |= abs(mean[u, k] - before[k]) > tolerance * before[k] + _TINY
@@ -50,7 +52,7 @@ def converge_rows(
         is_moving[j], n_cut[j] = moves, sums.counts[0, CUT]
 
 
-@kernel()
+@kernel(allocates=True)
 def most_similar(first, last, start, stop, index, scores, offsets, exposure, out):
     """Per row: the candidate with the largest sum of scores over the row's entries.
 

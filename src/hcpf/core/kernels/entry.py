@@ -72,7 +72,7 @@ def _move(
     return activity
 
 
-@kernel()
+@kernel(allocates=True)
 def entry_steps(
     entries, excluded, owner, tables, shifts, users, items, exposures, user_prior, item_prior,
     weights, clocks, tau, xi, share_observed, n_steps, rng, counts,

@@ -74,7 +74,7 @@ def divide(n, shares, total, mine, theirs):
         left -= part
 
 
-@kernel()
+@kernel(allocates=True)
 def draw_elements(
     first, last, blocks, entries, tables, users, items, user_terms, item_terms, seeds, user_sums,
     item_sums,

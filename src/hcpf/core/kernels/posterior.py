@@ -71,8 +71,15 @@ def update_row(
                 builder.store((old_a / old_mean * keep + new_b * step).value, goal[1])
             a, b = (Lanes(builder, builder.load(place)).to(FLOAT) for place in goal)
             mean = a / b
-            store_some(a, at_a, is_there)
-            store_some(mean, at_mean, is_there)
+            # A store under a mask takes several times as long as a plain one.
+            is_whole = builder.icmp_signed("<=", builder.add(k, INT64(LANES)), size)
+            with builder.if_else(is_whole) as (whole, part):
+                with whole:
+                    store(a, at_a)
+                    store(mean, at_mean)
+                with part:
+                    store_some(a, at_a, is_there)
+                    store_some(mean, at_mean, is_there)
             store(_geometric_mean(a, mean).where(is_there, 0.0), at_g)
             mean = mean.where(is_there, 0.0)
             store(load(builder, at_sum, FLOAT, LANES) + mean, at_sum)

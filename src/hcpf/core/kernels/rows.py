@@ -12,8 +12,8 @@ from hcpf.core.kernels.types import COUNT, CROSS_COUNT, CUT, MULTIPLIER, VALUE_S
 
 f4 = np.float32
 _SPAN = 32
-"""Rows done together. Taking an array out of a NamedTuple counts references, which costs as much as
-an entry, so it is done once per span; float32 still holds the sums of the means of so few rows."""
+"""Rows done together: their sums stay in the first cache, and float32 still holds the sums of the
+means of so few rows."""
 # Shapes above _NO_UNDERFLOW have an exp(digamma) that float32 holds: exp(-1/0.0125) is 1e-35. In a
 # row with a shape above _DWARFS_UNDERFLOW, what underflows is far below TINY_DOT of the rest.
 _NO_UNDERFLOW, _DWARFS_UNDERFLOW = f4(0.0125), f4(0.2)
@@ -75,12 +75,13 @@ def add_listed(listed, cols, first, last, base, scale, rates):
 
 
 @inner()
-def set_posteriors(rows, first, last, prior, sums, rates, column_sum):
-    """New posteriors of some rows; adds their means to the column sums."""
+def set_posteriors(rows, first, last, prior, sums):
+    """New posteriors of some rows; adds their means to the column sum."""
     a, mean, g, activity_b, exposure = rows.a, rows.mean, rows.g, rows.activity_b, rows.exposure
     log_scales, row_terms, shifts = rows.log_scale, rows.row_terms, rows.shift
     row_count, cross_count, value_sum = rows.count, rows.cross_count, rows.value_sum
     totals, counts, slow = sums.totals, sums.counts, sums.slow
+    rates, column_sum = sums.rates, sums.column_sum
     shape, scale, step = prior.shape, prior.scale, prior.step
     for u in range(first, last):
         r = u - first
@@ -97,64 +98,65 @@ def set_posteriors(rows, first, last, prior, sums, rates, column_sum):
             row_terms[u, MULTIPLIER] = _multiplier(log_scale + shifts[u])
 
 
-@kernel()
-def update_rows(
-    first, last, entries, rows, cols, tables, prior, base, listed, blocks, column_sums, counts
-):
+def update_rows(first, last, entries, rows, *arguments):
     """One half-step: the optimal posterior of each row of some blocks, the columns held fixed.
 
-    ``base`` is the part of the rates that all rows share (the column sums of the other axis'
-    means, or 0); ``listed`` adds or takes away single pairs. Sums over rows come back per block,
-    added to what is there.
+    The arguments are those of ``_update_rows``. ``base`` is the part of the rates that all rows
+    share (the column sums of the other axis' means, or 0); ``listed`` adds or takes away single
+    pairs. Sums over rows come back per block, added to what is there.
     """
+    _update_rows(first, last, Sums.of(_SPAN, rows.a.shape[1]), entries, rows, *arguments)
+
+
+@kernel()
+def _update_rows(
+    first, last, span, entries, rows, cols, tables, prior, base, listed, blocks, column_sums, counts
+):
     # Arrays are copied in loops: an assignment of slices would compile its error message, too.
-    size, width = rows.a.shape[1], rows.g.shape[1]
-    acc, column_sum = np.zeros(width, np.float32), np.zeros(width, np.float32)
-    span = Sums(np.empty((_SPAN, width)), np.empty((_SPAN, 4)), np.empty(_SPAN, np.bool_))
-    rates = np.zeros((_SPAN, width))
+    size, column_sum = rows.a.shape[1], span.column_sum
     for r in range(_SPAN):
         for k in range(size):
-            rates[r, k] = prior.scale * base[k]
+            span.rates[r, k] = prior.scale * base[k]
     for block in range(first, last):
         for here in range(blocks[block], blocks[block + 1], _SPAN):
             end = min(here + _SPAN, blocks[block + 1])
-            accumulate(entries, rows, cols, tables, here, end, acc, span)
+            accumulate(entries, rows, cols, tables, here, end, span)
             for r in range(end - here):
                 if span.slow[r]:
-                    total = span.totals[r, :size]
-                    slow_row(entries, rows, cols, tables, here + r, total, span.counts[r])
+                    slow_row(entries, rows, cols, tables, here + r, span, r)
                 counts[block, COUNT] += span.counts[r, COUNT]
                 counts[block, CUT] += span.counts[r, CUT]
             if listed.sign != 0.0:
-                add_listed(listed, cols, here, end, base, prior.scale, rates)
-            set_posteriors(rows, here, end, prior, span, rates, column_sum)
+                add_listed(listed, cols, here, end, base, prior.scale, span.rates)
+            set_posteriors(rows, here, end, prior, span)
             for k in range(size):
                 column_sums[block, k] += column_sum[k]
                 column_sum[k] = f4(0.0)
 
 
-@kernel()
-def accumulate_rows(
-    first, last, entries, rows, cols, tables, listed, blocks, totals, listed_means, counts
-):
+def accumulate_rows(first, last, entries, rows, *arguments):
     """Fill in what the entries and listed pairs of each row of some blocks add up to.
 
     The first half of ``update_rows``, in a unit that adds up over workers: ``totals`` are sums of
     E[n] phi_k, ``listed_means`` sums of the other axis' means over the listed pairs.
     """
-    size, width = rows.a.shape[1], rows.g.shape[1]
-    acc = np.zeros(width, np.float32)
-    span = Sums(np.empty((_SPAN, width)), np.empty((_SPAN, 4)), np.empty(_SPAN, np.bool_))
+    _accumulate_rows(first, last, Sums.of(_SPAN, rows.a.shape[1]), entries, rows, *arguments)
+
+
+@kernel()
+def _accumulate_rows(
+    first, last, span, entries, rows, cols, tables, listed, blocks, totals, listed_means, counts
+):
+    size = rows.a.shape[1]
     start, stop, index, means = listed.start, listed.stop, listed.index, cols.mean
     for block in range(first, last):
         for here in range(blocks[block], blocks[block + 1], _SPAN):
             end = min(here + _SPAN, blocks[block + 1])
-            accumulate(entries, rows, cols, tables, here, end, acc, span)
+            accumulate(entries, rows, cols, tables, here, end, span)
             for u in range(here, end):
                 r = u - here
                 if span.slow[r]:
-                    total = span.totals[r, :size]
-                    slow_row(entries, rows, cols, tables, u, total, span.counts[r])
+                    slow_row(entries, rows, cols, tables, u, span, r)
                 for k in range(size):
                     unit = 1.0 if span.slow[r] else float(rows.g[u, k])
                     totals[u, k] = span.totals[r, k] * unit
@@ -165,18 +167,20 @@ def accumulate_rows(
                         listed_means[u, k] += means[index[e], k]
 
 
-@kernel()
-def apply_rows(
-    first, last, offset, rows, prior, base, sign, totals, listed_means, counts, blocks, column_sums
-):
+def apply_rows(first, last, offset, rows, *arguments):
     """Set the posteriors of each row of some blocks from sums over all workers.
 
     The second half of ``update_rows``. The sums of row u stand in row u - ``offset``.
     """
-    size, width = rows.a.shape[1], rows.g.shape[1]
-    column_sum = np.zeros(width, np.float32)
-    span = Sums(np.zeros((_SPAN, width)), np.empty((_SPAN, 4)), np.ones(_SPAN, np.bool_))
-    rates = np.zeros((_SPAN, width))
+    _apply_rows(first, last, Sums.of(_SPAN, rows.a.shape[1]), offset, rows, *arguments)
+
+
+@kernel()
+def _apply_rows(
+    first, last, span, offset, rows, prior, base, sign, totals, listed_means, counts, blocks,
+    column_sums,
+):  # fmt: skip
+    size, column_sum = rows.a.shape[1], span.column_sum
     for block in range(first, last):
         for here in range(blocks[block], blocks[block + 1], _SPAN):
             end = min(here + _SPAN, blocks[block + 1])
@@ -184,10 +188,11 @@ def apply_rows(
                 r, j = u - here, u - offset
                 for k in range(size):
                     span.totals[r, k] = totals[j, k]
-                    rates[r, k] = prior.scale * max(base[k] + sign * listed_means[j, k], 0.0)
+                    shared = max(base[k] + sign * listed_means[j, k], 0.0)
+                    span.rates[r, k] = prior.scale * shared
                 for column in range(4):
                     span.counts[r, column] = counts[j, column]
-            set_posteriors(rows, here, end, prior, span, rates, column_sum)
+            set_posteriors(rows, here, end, prior, span)
             for k in range(size):
                 column_sums[block, k] += column_sum[k]
                 column_sum[k] = f4(0.0)

@@ -82,15 +82,17 @@ def element_shift(rows, cols, tables, u, i):
 
 
 @inner()
-def slow_row(entries, rows, cols, tables, u, total, count):
-    """The sums of E[n] phi_k over a whole row, each entry summed over n directly.
+def slow_row(entries, rows, cols, tables, u, sums, r):
+    """The sums of E[n] phi_k over a whole row u, each entry summed over n directly, in row r.
 
     For rows that ``accumulate`` cannot finish. Which entries those are may depend on the last
     bit of a dot product, so the whole row is done again.
     """
-    total[:] = 0.0
-    count[:] = 0.0
-    shares = np.empty(total.shape[0])
+    total, count, shares = sums.totals[r], sums.counts[r], sums.shares
+    for k in range(len(shares)):
+        total[k] = 0.0
+    for column in range(4):
+        count[column] = 0.0
     for e in range(entries.start[u], entries.stop[u]):
         i = entries.index[e]
         log_rate = log_rate_of(rows, cols, u, i, shares) + element_shift(rows, cols, tables, u, i)
@@ -132,11 +134,11 @@ def _four_ahead(e, end):
 
 
 @inner(fastmath=FAST)
-def accumulate(entries, rows, cols, tables, first, last, acc, sums):
+def accumulate(entries, rows, cols, tables, first, last, sums):
     """Per row: sum_i (E[n_ui] / dot_ui) g_ik, four entries at a time.
 
-    That times g_uk is sum_i E[n_ui] phi_uik. ``acc`` holds zeros. ``sums.slow`` marks rows that
-    need ``slow_row`` instead: a call from here would slow every entry.
+    That times g_uk is sum_i E[n_ui] phi_uik. ``sums.slow`` marks rows that need ``slow_row``
+    instead: a call from here would slow every entry.
     """
     index, coordinate = entries.index, entries.coordinate
     starts, stops = entries.start, entries.stop
@@ -147,9 +149,8 @@ def accumulate(entries, rows, cols, tables, first, last, acc, sums):
     is_crossed = is_hurdle or tables.cross != 0.0
     value, value_weights = entries.value, row_terms.view(np.float64)
     is_weighed = len(value) > 0
-    fours = np.zeros((4, 4))
-    totals, counts, slow = sums.totals, sums.counts, sums.slow
-    ahead = index if len(index) >= 4 else np.zeros(4, index.dtype)
+    totals, counts, slow, acc, fours = sums.totals, sums.counts, sums.slow, sums.acc, sums.fours
+    ahead = index if len(index) >= 4 else sums.some
     end = len(ahead)
     for u in range(first, last):
         row_scale, row_cross = own_terms[u, MULTIPLIER], cross_factor * own_terms[u, CROSS]

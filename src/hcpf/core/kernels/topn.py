@@ -119,7 +119,7 @@ def _least_product(least, n_parts):
     return math.exp2(float(least) - _LOG_ERROR * n_parts)
 
 
-@kernel()
+@kernel(allocates=True)
 def best_of_products(
     first, last, parts, offset, position, stop, index, denied, scores, places, found
 ):  # fmt: skip

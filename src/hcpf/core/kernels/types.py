@@ -108,11 +108,30 @@ class ListedPairs(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What the entries of each row add up to."""
+    """What the entries of each of some rows add up to, and memory to work in.
+
+    Python allocates it: a kernel that does would count references to all arrays.
+    """
 
     totals: np.ndarray  # sum of E[n] / dot times the other axis' g, float64, as wide as that
     counts: np.ndarray  # columns COUNT, CUT, CROSS_COUNT and VALUE_SUM
     slow: np.ndarray  # whether some entry could not be summed so
+    rates: np.ndarray  # b without the activity, float64, as wide as g
+    column_sum: np.ndarray  # sum of the rows' means, float32
+    acc: np.ndarray  # zeros: ``totals`` of one row, float32
+    fours: np.ndarray  # zeros: ``counts`` of one row, per lane
+    shares: np.ndarray  # per component, for a row on the slow path
+    some: np.ndarray  # four zeros, in place of fewer entries
+
+    @classmethod
+    def of(cls, rows: int, size: int) -> "Sums":
+        """Return memory for so many rows of ``size`` components."""
+        width = padded(size)
+        return cls(
+            np.zeros((rows, width)), np.empty((rows, 4)), np.ones(rows, np.bool_),
+            np.zeros((rows, width)), np.zeros(width, np.float32), np.zeros(width, np.float32),
+            np.zeros((4, 4)), np.empty(size), np.zeros(4, np.int32),
+        )  # fmt: skip
 
 
 def padded_rows(rows: int, size: int) -> np.ndarray:

@@ -187,7 +187,7 @@ def table_four(typing_context, mode, first_code, x_low, x_high, segments, table,
     """E[n] of four entries at the rates x from the table, or -1 where x lies outside it.
 
     That is always so where nothing is tabulated. Takes the fields of ``TableArrays`` one by one,
-    the table flat: reading them from the tuple in the innermost loop would count references there.
+    the table flat.
     """
 
     def generate(context, builder, signature, arguments):
