@@ -6,7 +6,7 @@ from scipy import sparse
 
 from core.test_count_tables import assert_direct, diagonal
 from hcpf.core import discrete_tables, kernels
-from hcpf.core.row_weights import RowWeights
+from hcpf.core.discrete_tables import RowWeights
 from hcpf.elements import (
     Binomial,
     Geometric,

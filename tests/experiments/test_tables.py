@@ -14,7 +14,7 @@ from hcpf.errors import InputError
 from hcpf.evaluate import log_likelihood_gain
 from hcpf.evaluate.comparison import ModelScores
 from hcpf.evaluate.scoring import Score, pair_scores
-from hcpf.experiments import cells, claims, pages, pairing, running, sets, tables
+from hcpf.experiments import cells, claims, pages, running, tables
 
 RECIPE = cells.Recipe("paper", "cavi", 3, max_iter=3)
 DEFAULT = cells.Recipe("default", "auto", 3, max_iter=3)
@@ -36,7 +36,7 @@ def computed(tmp_path_factory):
     write_set(folder, "steam_hours", Gamma(2.0, 0.1))
     results = folder / "results.jsonl"
     for recipe in (RECIPE, DEFAULT):
-        plan = running.make_plan(EVERYTHING, sets.find_sets(folder), results, recipe, 2)
+        plan = running.make_plan(EVERYTHING, cells.find_sets(folder), results, recipe, 2)
         running.run(plan, results)
     return folder, results, cells.read_results(results)
 
@@ -89,12 +89,12 @@ def test_scores_are_where_they_apply(computed):
 
 def test_a_second_run_computes_nothing_and_half_a_line_is_computed_again(computed, monkeypatch):
     folder, results, found = computed
-    plan = running.make_plan(EVERYTHING, sets.find_sets(folder), results, RECIPE, 2)
+    plan = running.make_plan(EVERYTHING, cells.find_sets(folder), results, RECIPE, 2)
     assert not plan.left
     content = results.read_bytes()
     cut = content[: content.rstrip().rfind(b"\n") + 200]
     results.write_bytes(cut)
-    plan = running.make_plan(EVERYTHING, sets.find_sets(folder), results, DEFAULT, 2)
+    plan = running.make_plan(EVERYTHING, cells.find_sets(folder), results, DEFAULT, 2)
     assert len(plan.left) == 1
     running.run(plan, results)
     assert not plan.left
@@ -116,7 +116,7 @@ def test_cells_of_another_version_are_not_mixed(computed, tmp_path):
 def test_a_budget_leaves_the_rest_with_its_cost(computed, tmp_path):
     folder, _, _ = computed
     plan = running.make_plan(
-        ["table5"], sets.find_sets(folder), tmp_path / "results.jsonl", RECIPE, 1
+        ["table5"], cells.find_sets(folder), tmp_path / "results.jsonl", RECIPE, 1
     )
     before = len(plan.left)
     running.run(plan, tmp_path / "results.jsonl", budget=0.0)
@@ -141,8 +141,8 @@ def test_other_texts_are_no_durations(text):
 
 def test_a_failed_cell_is_a_result(tmp_path):
     write_set(tmp_path, "yelp_250k", Poisson(2.0))
-    (path,) = sets.find_sets(tmp_path).values()
-    parts = cells.split_of(sets.read_set(path), 0)
+    (path,) = cells.find_sets(tmp_path).values()
+    parts = cells.split_of(cells.read_set(path), 0)
     cell = cells.Cell("yelp_250k", "HCPF-GA", "F", 0, "paper", "cavi", 3, "0")
     failed = cells.compute(cell, parts, RECIPE)  # zeros are outside the gamma's support
     assert "above 0" in failed.error
@@ -176,7 +176,7 @@ def test_pages_have_few_columns_and_one_best_per_column(computed, table):
             for name, trained in tables.table_rows(table)
             for column in tables.columns_of(claims.by_set(found, recipe), group)
             if (
-                score := pairing.average_score(
+                score := claims.average_score(
                     claims.by_set(found, recipe)[column].get((name, trained), []),
                     tables.SCORES[table],
                 )
@@ -202,7 +202,7 @@ def test_rows_of_a_binomial_that_has_become_a_poisson_are_explained():
 
 def test_paired_errors_from_blocks_are_those_of_the_pairs(computed):
     folder, _, found = computed
-    parts = cells.split_of(sets.read_set(sets.find_sets(folder)["ml1m"]), 0)
+    parts = cells.split_of(cells.read_set(cells.find_sets(folder)["ml1m"]), 0)
     fitted = []
     for name in ("HCPF-PO", "HCPF-ZTP"):
         model = DEFAULT.model(name, "F", 0)
@@ -218,20 +218,20 @@ def test_paired_errors_from_blocks_are_those_of_the_pairs(computed):
         ]
         for name in ("HCPF-PO", "HCPF-ZTP")
     )
-    gap = pairing.difference(one, other, "likelihood")
+    gap = claims.difference(one, other, "likelihood")
     assert gap.value == pytest.approx(exact.value, rel=1e-5)
     assert gap.error == pytest.approx(exact.error, rel=0.35)  # of 64 groups
-    auc = pairing.difference(one, other, "auc")
+    auc = claims.difference(one, other, "auc")
     assert auc.value == pytest.approx(one[0].scores["auc"][0] - other[0].scores["auc"][0])
     assert 0 < auc.error < one[0].scores["auc"][1]
 
 
 def test_averages_have_the_larger_error():
-    assert pairing.average([]) is None
-    assert pairing.average([Score(1.0, 0.3)]) == Score(1.0, 0.3)
-    close = pairing.average([Score(1.0, 0.3), Score(1.0, 0.4)])
+    assert claims.average([]) is None
+    assert claims.average([Score(1.0, 0.3)]) == Score(1.0, 0.3)
+    close = claims.average([Score(1.0, 0.3), Score(1.0, 0.4)])
     assert close.error == pytest.approx(0.25)
-    apart = pairing.average([Score(0.0, 0.3), Score(2.0, 0.4)])
+    apart = claims.average([Score(0.0, 0.3), Score(2.0, 0.4)])
     assert apart.value == 1.0
     assert apart.error == pytest.approx(1.0)
 
@@ -315,13 +315,13 @@ def test_results_as_csv_have_every_cell(computed):
 
 def test_no_sets_is_an_error(tmp_path):
     with pytest.raises(InputError, match="none of the data sets"):
-        sets.find_sets(tmp_path)
+        cells.find_sets(tmp_path)
     with pytest.raises(InputError, match="not a folder"):
-        sets.find_sets(tmp_path / "nowhere")
+        cells.find_sets(tmp_path / "nowhere")
 
 
 def test_every_set_has_a_group_of_at_most_seven():
-    for members in sets.GROUPS.values():
-        assert sum(len(sets.STAND_INS[like]) for like in members) <= 7
-    assert {like for members in sets.GROUPS.values() for like in members} == set(sets.STAND_INS)
-    assert sets.group_of("ml100k") == "Ratings"
+    for members in cells.GROUPS.values():
+        assert sum(len(cells.STAND_INS[like]) for like in members) <= 7
+    assert {like for members in cells.GROUPS.values() for like in members} == set(cells.STAND_INS)
+    assert cells.group_of("ml100k") == "Ratings"

@@ -23,8 +23,7 @@ from hcpf.cli import (
     simulate,
     update,
 )
-from hcpf.cli.errors import OneLineErrors
-from hcpf.cli.plain_help import PlainCommand
+from hcpf.cli.errors import OneLineErrors, PlainCommand
 
 app = typer.Typer(
     name="hcpf",

@@ -1,4 +1,4 @@
-"""Exit codes, signals, and errors in one line that names options instead of arguments."""
+"""Exit codes, signals, errors in one line that names options, and help without Python types."""
 
 import re
 import shlex
@@ -9,11 +9,10 @@ from types import FrameType
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from hcpf.cli import INTERRUPTED
 from hcpf.cli.output import note
-from hcpf.cli.plain_help import without_types
 from hcpf.errors import HcpfError
 
 _SIGNALS = ("SIGTERM", "SIGHUP")  # Windows has the first only
@@ -136,3 +135,31 @@ def name_options(text: str) -> str:
 
 def _unquote_choices(match: re.Match[str]) -> str:
     return match[1] + match[3].replace(match[2], "")
+
+
+# -- help ------------------------------------------------------------------------------------------
+
+
+def without_types(params: list[Any]) -> list[Any]:
+    """Return parameters of a command; flags and arguments lose the type that typer would show.
+
+    Options show theirs, such as <int>, because something follows them.
+    """
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+        elif param.param_type_name == "argument":
+            param.display_type_rich = _no_type
+    return params
+
+
+def _no_type(**_: Any) -> None:
+    return None
+
+
+class PlainCommand(TyperCommand):
+    """A command with such help."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, --help included."""
+        return without_types(super().get_params(ctx))

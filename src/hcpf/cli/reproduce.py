@@ -98,9 +98,9 @@ def _reproduce(
     as_json: bool,
 ) -> None:
     """Compute the cells that output/results.jsonl lacks, then write pages from all of it."""
-    from hcpf.experiments import cells, running, sets
+    from hcpf.experiments import cells, running
 
-    found = sets.find_sets(data)
+    found = cells.find_sets(data)
     unknown = [name for name in only or () if name not in found]
     if unknown:
         raise InputError(f"{unknown[0]} is not among the data sets found: {', '.join(found)}.")

@@ -8,10 +8,9 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from hcpf.data.choose import Column, choose_columns
 from hcpf.data.columns import TripleBuilder, Triples
 from hcpf.data.files.base import FileColumn
-from hcpf.data.read_options import ReadOptions
+from hcpf.data.read_options import Column, ReadOptions, choose_columns
 from hcpf.data.values import ArrowArray
 from hcpf.errors import InputError
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hcpf.data.choose import split_product
 from hcpf.data.files.base import ColumnKind, FileColumn
+from hcpf.data.read_options import split_product
 from hcpf.errors import InputError
 
 # Most specific first: of two columns that match, the one whose word comes first is taken.

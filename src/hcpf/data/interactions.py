@@ -15,9 +15,8 @@ from hcpf.errors import InputError
 
 if TYPE_CHECKING:  # these load pyarrow
     from hcpf.data.annotated import Counts
-    from hcpf.data.choose import Column
     from hcpf.data.files.opening import Paths
-    from hcpf.data.read_options import DuplicatesChoice, ExcludeItems, Returns
+    from hcpf.data.read_options import Column, DuplicatesChoice, ExcludeItems, Returns
     from hcpf.data.readers import Entries
     from hcpf.data.shards.folder import Shards
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 
 from hcpf.experiments import tables
-from hcpf.experiments.cells import ELEMENTS, MISSING_PER_ENTRY, Cell, Recipe
+from hcpf.experiments.cells import ELEMENTS, GROUPS, MISSING_PER_ENTRY, Cell, Recipe
 from hcpf.experiments.claims import (
     BY_ELEMENT,
     CLAIMS,
@@ -18,7 +18,6 @@ from hcpf.experiments.claims import (
     recipes_in,
     with_element,
 )
-from hcpf.experiments.sets import GROUPS
 from hcpf.model.tables import NOT_APPLICABLE
 
 _KEYS = tuple(part.name for part in fields(Cell)[:8])

@@ -19,9 +19,9 @@ from hcpf.experiments.cells import (
     cells_for,
     compute,
     read_results,
+    read_set,
     split_of,
 )
-from hcpf.experiments.sets import read_set
 
 RESULTS = "results.jsonl"
 _SECONDS = {"auto": 6e-7, "cavi": 6e-7, "algorithm1": 8e-6}

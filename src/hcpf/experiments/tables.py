@@ -7,11 +7,9 @@ from importlib import resources
 from typing import Any
 
 from hcpf.evaluate.scoring import Score
-from hcpf.experiments.cells import BASELINES, ELEMENTS, Cell, Recipe
-from hcpf.experiments.claims import Found, by_set
-from hcpf.experiments.pairing import average_score, difference
+from hcpf.experiments.cells import BASELINES, ELEMENTS, GROUPS, STAND_INS, Cell, Recipe, paper_set
+from hcpf.experiments.claims import Found, average_score, by_set, difference
 from hcpf.experiments.running import baseline_of
-from hcpf.experiments.sets import GROUPS, STAND_INS, paper_set
 from hcpf.model.tables import NOT_APPLICABLE
 
 TITLES = {

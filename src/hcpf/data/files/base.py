@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import pyarrow as pa
 
 from hcpf.data.amounts import mostly_amounts
-from hcpf.data.choose import choose_columns
+from hcpf.data.read_options import choose_columns
 from hcpf.data.rows import BadRowsError
 from hcpf.errors import InputError
 

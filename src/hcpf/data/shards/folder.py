@@ -32,9 +32,8 @@ from hcpf.errors import ParameterError, ShardError
 from hcpf.io import as_path
 
 if TYPE_CHECKING:
-    from hcpf.data.choose import Column
     from hcpf.data.files.opening import Paths
-    from hcpf.data.read_options import DuplicatesChoice, ExcludeItems, Returns
+    from hcpf.data.read_options import Column, DuplicatesChoice, ExcludeItems, Returns
 
 logger = logging.getLogger("hcpf")
 

@@ -34,8 +34,7 @@ from hcpf.model.persist.checks import (
     truth,
     whole_number,
 )
-from hcpf.model.persist.folder import Stored, read_folder, write_folder
-from hcpf.model.persist.older import upgraded
+from hcpf.model.persist.folder import Stored, read_folder, upgraded, write_folder
 from hcpf.model.posterior import Folded
 
 logger = logging.getLogger("hcpf")
