@@ -144,7 +144,7 @@ def main() -> None:
 
 
 def _phase(task: str, folder: Path, shared: list[Any]) -> dict[str, Any]:
-    """The figures of a phase, which runs in a process of its own unless it is done."""
+    """The figures of a phase, which runs in a separate process unless it is done."""
     file = folder / f"{task}.json"
     if not file.exists():
         found = common.child("cells.py", "--task", task, "--folder", folder, *shared)

@@ -38,7 +38,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def whole(text: str) -> int:
-    """Read a whole number that may be written as 1e6 or 1_000_000."""
+    """Read an integer that may be written as 1e6 or 1_000_000."""
     return int(float(text))
 
 

@@ -101,7 +101,7 @@ def fitted(report: dict, at: Constants) -> Constants:
 
 
 def check(report: dict, at: Constants) -> None:
-    """Print measured and modelled times."""
+    """Print measured and modeled times."""
     rows = []
     for row in report["exchanges"]:
         messages = 2.0 * (row["workers"] - 1)

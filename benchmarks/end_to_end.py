@@ -1,6 +1,6 @@
 """What a person waits for: the default fit, against fits with everything known.
 
-For each data set, each in a process of its own with warm kernels and the data in memory:
+For each data set, each in a separate process with warm kernels and the data in memory:
 
 - default: ``HCPF(random_state=0).fit(data)``, which chooses element and tempering by short fits;
 - given: the same number of fits with the element, vary_by, hurdle and tempering it chose;

@@ -1,6 +1,6 @@
 """A Parquet file with string ids becomes Interactions: seconds and peak memory.
 
-The file is written, and read, in processes of their own.
+The file is written, and read, in separate processes.
 """
 
 import argparse

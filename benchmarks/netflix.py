@@ -1,7 +1,7 @@
 """The largest set of the paper: 100 million simulated entries, 480,189 x 17,770, K = 160.
 
 Without --fit: seconds of one coordinate ascent iteration, and peak memory. With it: a whole fit
-to convergence. The data are simulated in a process of their own; --data keeps them in a folder.
+to convergence. The data are simulated in a separate process; --data keeps them in a folder.
 """
 
 import argparse

@@ -100,7 +100,7 @@ def score(model: HCPF, parts: Split) -> dict[str, float]:
 
 
 def widest(kind: type[elements.Element]) -> str:
-    """By both user and item where the element can, else by user."""
+    """Pool by user and item where the element can, else by user."""
     both = kind.conjugate is not None and kind.conjugate.sharing is not None
     return "both" if both else "user"
 

@@ -1,7 +1,7 @@
 """Ranking quality against implicit's ALS on the same split: NDCG@k, seen items excluded.
 
 implicit takes part with a small grid of settings, of which the best (on the test pairs, which
-favours it) counts; ours with its defaults. Data: parquet files of user, item, value.
+favors it) counts; ours with its defaults. Data: parquet files of user, item, value.
 
     .venv-bench/bin/python benchmarks/rank_quality.py FOLDER --only ml1m gowalla_binary
 """

@@ -1,7 +1,7 @@
 """RMSE of expected ratings beside biases alone and a biased matrix factorization (cornac's).
 
 The matrix factorization takes part with a small grid of settings, of which the best (on the test
-pairs, which favours it) counts.
+pairs, which favors it) counts.
 
     .venv-bench/bin/python benchmarks/ratings.py FOLDER --only ml1m
 """
@@ -66,14 +66,14 @@ COLUMNS = {"data": "", "model": "", "RMSE": ".4f", "s": ".1f"}
 
 def biases(train: Any, penalty: float = 10.0, sweeps: int = 20) -> Any:
     """The global mean plus a shrunk effect of either side."""
-    centre, users, items = train.data.mean(), np.zeros(train.shape[0]), np.zeros(train.shape[1])
+    center, users, items = train.data.mean(), np.zeros(train.shape[0]), np.zeros(train.shape[1])
     n_users, n_items = np.bincount(train.row), np.bincount(train.col, minlength=train.shape[1])
     for _ in range(sweeps):
-        left = train.data - centre - users[train.row]
+        left = train.data - center - users[train.row]
         items = np.bincount(train.col, left, train.shape[1]) / (n_items + penalty)
-        left = train.data - centre - items[train.col]
+        left = train.data - center - items[train.col]
         users = np.bincount(train.row, left, train.shape[0]) / (n_users + penalty)
-    return lambda u, i: centre + users[u] + items[i]
+    return lambda u, i: center + users[u] + items[i]
 
 
 def factorised(train: Any, factors: int, penalty: float, seed: int) -> Any:

@@ -1,6 +1,6 @@
 """Whether two checkouts of hcpf give the same bits: some dozens of small fits, all settings given.
 
-Each checkout fits in a process of its own. A fit is the same where the hash of its factors and
+Each checkout fits in a separate process. A fit is the same where the hash of its factors and
 activities, and the last ELBO, are. The fits cover the elements, K below, at and above a vector,
 partial pooling, hurdles, training on observed entries, the solvers, excluded and validation pairs,
 tempering, starts, several fits, exposures, huge values (rows of the slow path) and 1 and 2 threads.

@@ -89,7 +89,7 @@ def seconds_of(run: Any, iterations: int) -> float:
 def cases(
     args: argparse.Namespace, folder: Path, sizes_and_components: Sequence[tuple[int, int]]
 ) -> list[dict[str, Any]]:
-    """Rows of a table, each data set and each case in a process of its own."""
+    """Rows of a table, each data set and each case in a separate process."""
     shared = ("--element", args.element, "--seed", args.seed)
     shared += ("--threads", args.threads, "--repetitions", args.repetitions)
     if not sizes_and_components:

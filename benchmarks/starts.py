@@ -1,7 +1,7 @@
 """What it is worth that every second fit begins from clusters of items instead of noise.
 
-Three averaged fits of each kind, with the likeliest element, shared; means over several seeds, the
-split staying the same.
+Three averaged fits of each kind, with the most likely element, shared; means over several seeds,
+the split staying the same.
 
     .venv-bench/bin/python benchmarks/starts.py FOLDER --only msweb yelp_250k
 """

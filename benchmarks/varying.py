@@ -1,4 +1,4 @@
-"""What a theta by item, by user or by both gains over a shared one, on real data.
+"""What a mean per item, per user, or per user and item gains over a shared one, on real data.
 
 The element is the one that element="auto" would take, or those named. Run from the root:
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Advance(Protocol):
-    """Moves the bar on by some amount, with a note beside it."""
+    """Moves the bar on by some amount, with a note next to it."""
 
     def __call__(self, amount: float, note: str = "") -> None: ...
 

@@ -1,4 +1,4 @@
-"""The one exception tree: every message says what is wrong and what to do about it."""
+"""The one exception tree: every message states what is wrong and what to do about it."""
 
 
 class HcpfError(Exception):

@@ -62,7 +62,7 @@ def fails(run):
 
 @pytest.fixture
 def start():
-    """Run a command in a process of its own; stdin, stdout and stderr are pipes."""
+    """Run a command in a separate process; stdin, stdout and stderr are pipes."""
 
     def go(*arguments):
         command = [sys.executable, "-m", "hcpf.cli", *map(str, arguments)]

@@ -1,4 +1,4 @@
-"""In processes of their own: Ctrl-C, pipes that break, and how quick the help is."""
+"""In separate processes: Ctrl-C, pipes that break, and how quick the help is."""
 
 import json
 import os

@@ -33,10 +33,10 @@ class Thetas:
 def truncated_moments(theta):
     """E[t] and E[t^2] under t N(t; nu/chi, 1/chi) on t > 0, by the trapezoid rule."""
     chi, nu = theta.chi[:, None], theta.nu[:, None]
-    centre, spread = nu / chi, 1.0 / np.sqrt(chi)
-    low, high = np.maximum(centre - 12.0 * spread, 0.0), centre + 12.0 * spread
+    center, spread = nu / chi, 1.0 / np.sqrt(chi)
+    low, high = np.maximum(center - 12.0 * spread, 0.0), center + 12.0 * spread
     t = low + (high - low) * np.linspace(0.0, 1.0, 8_001)
-    weight = t * np.exp(-0.5 * ((t - centre) / spread) ** 2)
+    weight = t * np.exp(-0.5 * ((t - center) / spread) ** 2)
     return [np.sum(weight * t**j, axis=1) / np.sum(weight, axis=1) for j in (1, 2)]
 
 

@@ -38,7 +38,7 @@ print(model.fit(data, progress=False).rate([0], [0])[0].hex())
 
 
 def run(script, **environment):
-    """Run a script in a process of its own, with no cache folders but those given."""
+    """Run a script in a separate process, with no cache folders but those given."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hcpf.data.ids import IdIndex, as_ids, integers_if_exact, join
 from hcpf.errors import InputError
 
-WIDE = 2**53  # from here on float64 cannot tell neighbours apart
+WIDE = 2**53  # from here on float64 cannot tell neighbors apart
 UUIDS = [uuid.UUID(int=k) for k in (3, 1, 2)]
 
 

@@ -54,7 +54,7 @@ class Prior:
 
     def __init__(self, element, chi, nu):
         self._element, self._chi, self._nu = element, float(chi), float(nu)
-        self._centre = float(element.with_mean(element.kappa * chi / nu).theta)
+        self._center = float(element.with_mean(element.kappa * chi / nu).theta)
         wide = 20_000.0 if element.name in ("normal", "poisson", "binomial") else 700.0
         t = np.linspace(-wide, wide, 200_001)
         for _ in range(3):
@@ -70,9 +70,9 @@ class Prior:
         """Theta, Psi and the log weight along t: theta itself, or its logarithm if below 0."""
         step = t[1] - t[0]
         if self._element.name in ("normal", "poisson", "binomial"):
-            theta, log_slope = self._centre + t, np.log(step)
+            theta, log_slope = self._center + t, np.log(step)
         else:
-            theta = self._centre * np.exp(t)
+            theta = self._center * np.exp(t)
             log_slope = np.log(np.abs(theta) * step)
         with np.errstate(all="ignore"):
             psi = self._element.log_partition(theta)
@@ -294,7 +294,7 @@ def test_a_pair_s_pooled_theta_has_the_mean_and_spread_of_the_two(element, nu):
 
 @pytest.mark.parametrize("element", BY_MODE, ids=lambda e: e.name)
 @pytest.mark.parametrize("center", [1.02, 1.6, 30.0])
-def test_the_mode_is_where_the_mean_is_the_centre(element, center):
+def test_the_mode_is_where_the_mean_is_the_center(element, center):
     nu = np.array(50.0)
     theta, psi = element.conjugate.moments(center * nu, nu)
     at = element.with_mean(center)

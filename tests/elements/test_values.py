@@ -148,8 +148,8 @@ def test_incomplete_is_one_of_our_errors_and_an_attribute_error():
 
 @each_element
 def test_no_such_attribute(element):
-    with pytest.raises(AttributeError, match="colour") as caught:
-        _ = element.colour
+    with pytest.raises(AttributeError, match="color") as caught:
+        _ = element.color
     assert not isinstance(caught.value, HcpfError)
 
 
@@ -160,10 +160,10 @@ def test_replace(element):
         without = element.replace(**{name: None})
         assert name not in without.parameters
         assert without.replace(**{name: value}) == element
-    with pytest.raises(ParameterError, match="colour"):
-        element.replace(colour=3)
-    with pytest.raises(ParameterError, match="colour"):
-        type(element).estimate([1.0, 2.0], colour=3)
+    with pytest.raises(ParameterError, match="color"):
+        element.replace(color=3)
+    with pytest.raises(ParameterError, match="color"):
+        type(element).estimate([1.0, 2.0], color=3)
 
 
 @each_element

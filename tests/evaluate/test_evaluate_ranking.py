@@ -36,7 +36,7 @@ def test_two_users_by_hand():
     assert list(found) == ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"]
 
 
-def test_lists_longer_than_the_catalogue_are_short():
+def test_lists_longer_than_the_catalog_are_short():
     parts = world(SEEN, [(0, 4, 1)])
     found = ranking(Oracle(RATES, Degenerate(), SEEN), parts, k=50)
     assert found.recall.value == found.hit_rate.value == 1.0

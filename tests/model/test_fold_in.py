@@ -194,7 +194,7 @@ def test_pairs_excluded_in_training_stay_excluded_where_ids_are_the_same(held_ou
     np.testing.assert_array_equal(found.excluded.toarray(), expected)
     mine = getattr(found.posteriors[0], axis).mean
     np.testing.assert_allclose(mine, getattr(model.posteriors[0], axis).mean[order], rtol=5e-4)
-    assert fold(data.matrix).excluded is None  # the rows of a matrix have no ids of their own
+    assert fold(data.matrix).excluded is None  # the rows of a matrix have no ids
 
 
 def test_excluded_pairs_are_matched_by_their_ids_whatever_the_order(held_out):

@@ -16,7 +16,7 @@ USERS, ITEMS = np.arange(120)[:, None], np.arange(40)
 
 
 class World:
-    """Data whose items (and users) have means of their own, and a second draw of all pairs."""
+    """Data whose items (and users) differ in their means, and a second draw of all pairs."""
 
     def __init__(self, vary_by, spread=1.2, seed=0):
         rng = np.random.default_rng(seed)

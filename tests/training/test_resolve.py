@@ -106,7 +106,7 @@ def test_excluded_pairs_are_no_zeros_in_the_choice_of_an_element(caplog, monkeyp
                 sparse.csr_array(values), exclude=exclude
             )
         lines = [line for line in caplog.messages if line.startswith("auto: gamma")]
-        assert len(lines) == 8  # compound and hurdle; shared, per user, per item and per both
+        assert len(lines) == 8  # compound and hurdle, four poolings each
         scores.append(max(float(line.split()[-1]) for line in lines))
     # Of what is left 90% is observed; with the excluded pairs as zeros it would be about a half.
     assert scores[1] > scores[0] + 0.3

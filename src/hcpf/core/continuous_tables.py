@@ -29,7 +29,7 @@ from hcpf.elements.base import Element, Separable
 
 logger = logging.getLogger("hcpf")
 
-_MOST_NUMBERS = 1 << 24  # that float32 tells apart
+_MOST_NUMBERS = 1 << 24  # that float32 distinguishes
 _NEGLIGIBLE_G = 1e-10  # of g(y) phi(n)
 _LARGEST_SHIFT = 60.0  # of log coordinate, beyond which float32 could overflow
 

@@ -60,7 +60,7 @@ class CountTables:
     """The sum over the worker's entries of what does not depend on n."""
     max_log2_rate: FloatArray
     """Log2 of the largest rate, in the tables' scale, that is served: for each distinct value where
-    they have weights of their own, otherwise for all."""
+    they have separate weights, otherwise for all."""
     locate: Mapping
     """The coordinates of values; NaN for values that the tables were not made for."""
     row_coordinates: NDArray[np.float32] | None = None

@@ -44,7 +44,7 @@ _MAX_ROWS = 1 << 14  # folded in at once, which bounds the memory
 
 @dataclass(frozen=True, eq=False)
 class FoldInModel:
-    """What fold-in needs of a fitted model besides the posterior of the fixed axis."""
+    """What fold-in needs of a fitted model in addition to the posterior of the fixed axis."""
 
     value_model: ValueModel
     priors: Priors
@@ -160,7 +160,7 @@ class _StackedRows:
 
 
 class _FoldIn:
-    """The stacked rows of one fit, beside the columns that they have entries in."""
+    """The stacked rows of one fit, and the columns that they have entries in."""
 
     def __init__(self, new: _StackedRows, fitted: FactorPosterior, fixed: FactorPosterior) -> None:
         size = fixed.shape_.shape[1]

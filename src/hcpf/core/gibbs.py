@@ -159,7 +159,7 @@ class Chain:
         return scale_rows(self._factors[axis], None if exposure is None else 1.0 / exposure)
 
     def _draw_prior(self, axis: Axis) -> None:
-        """Draw shape and mean of the activities' prior, under scale-free priors of their own."""
+        """Draw shape and mean of the activities' prior, under scale-free priors."""
         activity, rng, word = self._activity[axis], self._rng, axis.word
         n, total, logs = len(activity), float(activity.sum()), float(np.log(activity).sum())
         if n < _MIN_ROWS:

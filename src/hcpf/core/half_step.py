@@ -22,7 +22,7 @@ from hcpf.core.threads import POSTERIOR_WORK, run_in_parallel
 
 
 class StepInfo(NamedTuple):
-    """What a half-step tells about its entries."""
+    """Totals of a half-step over its entries."""
 
     sum_counts: float
     """The sum of E[n]."""

@@ -156,7 +156,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 def kernel(*, allocates: bool = False, **options: Any) -> Decorator:
     """``numba.njit`` for a function that Python calls; its machine code is kept on disk.
 
-    A kernel that ``allocates`` makes arrays of its own, which needs counted references.
+    A kernel that ``allocates`` makes arrays, which needs counted references.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -171,7 +171,7 @@ def kernel(*, allocates: bool = False, **options: Any) -> Decorator:
 def inner(**options: Any) -> Decorator:
     """Let kernels call a function, which becomes a part of their machine code.
 
-    It has no wrapper that unpacks Python's arguments and no file of its own. Both would take
+    It has no wrapper that unpacks Python's arguments and no file on disk. Both would take
     longer to make than the function itself, whose arguments are tuples of many arrays. Called from
     Python, it is plain Python.
     """

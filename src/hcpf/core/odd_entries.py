@@ -1,4 +1,4 @@
-r"""Limits on what one odd entry says about the mean of its user or item.
+r"""Limits on the influence of one odd entry on the mean of its user or item.
 
 The conjugate posterior of a row's mean is linear in its entries: one entry of a thousand times the
 usual value moves the mean of its row without bound, and every prediction for the row with it. An

@@ -19,7 +19,7 @@ _MEAN = Domain("between 1e-24 and 1e24", lambda x: (x >= 1e-24) & (x <= 1e24))
 
 @dataclass(frozen=True)
 class Priors:
-    r"""Priors of the factors and activities, with the paper's symbol beside each name.
+    r"""Priors of the factors and activities, with the paper's symbol next to each name.
 
     :math:`r_u \sim \mathrm{Gamma}(\rho, \rho/\varrho)`,
     :math:`s_{uk} \sim \mathrm{Gamma}(\eta, r_u)`, and the same for items with

@@ -31,7 +31,7 @@ def _most_threads() -> int:
 
 
 MOST_THREADS = _most_threads()
-"""The cores that the process may use, or what the environment says instead."""
+"""The cores that the process may use, or the number that the environment sets."""
 POSTERIOR_WORK = 100.0
 """Multiply-adds that take as long as one digamma and one exponential."""
 _WORTH_WAKING = 1e7  # multiply-adds, about two milliseconds of one core

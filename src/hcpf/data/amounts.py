@@ -163,7 +163,7 @@ class _Bodies:
 
     @property
     def is_decisive(self) -> bool:
-        """Whether a number tells the decimal mark."""
+        """Whether a number shows which decimal mark is used."""
         return bool((self.votes(".") | self.votes(",")).any())
 
     def numbers(self, mark: str) -> tuple[TextArray, BoolArray]:

@@ -1,4 +1,4 @@
-"""Items to leave out, by id, by pattern, or listed in a file."""
+"""Items to exclude, by id, by pattern, or listed in a file."""
 
 import csv
 import fnmatch
@@ -18,7 +18,7 @@ Matcher = Callable[[Any], bool]
 
 
 def item_matcher(exclude: ExcludeItems) -> Matcher | None:
-    """Return a function that tells whether an item is to be left out; None if none is.
+    """Return a function that tells whether an item is excluded; None if none is.
 
     Examples
     --------

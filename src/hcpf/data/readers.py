@@ -1,6 +1,6 @@
 """From files to entries: open, parse, check, drop, settle returns, merge pairs.
 
-Each step is a function of its own that says what it did in a sentence; the sentences are printed
+Each step is a function that describes what it did in a sentence; the sentences are printed
 by the command line and logged by `Interactions.read`.
 """
 

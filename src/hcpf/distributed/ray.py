@@ -226,7 +226,7 @@ class _Group:
         return results
 
     def _result(self, rank: int, reference: Any) -> Any:
-        """Return the result of a call, or raise what it says about the worker."""
+        """Return the result of a call, or raise the error that it stands for."""
         import ray
         from ray.exceptions import RayError, RaySystemError, RayTaskError
 
@@ -321,7 +321,7 @@ class _Pulse:
                 try:
                     sign: Any = ray.get(asked)
                 except RayError:
-                    continue  # its run tells more
+                    continue  # the error of its run has more to show
                 before: Any = self._signs[rank]
                 if before is None or sign.calls != before.calls:
                     self._moved_at = now

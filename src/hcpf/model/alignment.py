@@ -50,7 +50,7 @@ class Aligned(NamedTuple):
     """Whether the source has a column for each of them, as a table has; in a list of entries those
     without entries do not occur."""
     has_ids: bool
-    """Whether the new rows have ids of their own."""
+    """Whether the new rows come with ids."""
 
 
 def over_known(

@@ -88,7 +88,7 @@ def fit_model(
 def _with_odd_entries_limited(
     posteriors: tuple[Posterior, ...], value_model: ValueModel, matrix: Csr
 ) -> tuple[Posterior, ...]:
-    """Limit what one odd entry says, which looks at all entries at once."""
+    """Limit the influence of one odd entry, which looks at all entries at once."""
     if value_model.vary_by is None:
         return posteriors
     if isinstance(matrix, StoredMatrix):

@@ -102,7 +102,7 @@ def split_validation(
     """Split off validation pairs and join everything that takes no part in training.
 
     As many missing pairs as observed ones are held out, except when training on observed entries
-    only: there missing pairs are no data.
+    only: there missing pairs are not data.
     """
     for name, other in (("validation", validation), ("exclude", exclude)):
         if other is not None and other.shape != matrix.shape:

@@ -173,7 +173,7 @@ def _estimation_sample(values: FloatArray) -> FloatArray:
 def candidate_elements(values: FloatArray) -> list[Element]:
     """Return the applicable elements, estimated from the observed values, most likely first.
 
-    Those under which the values alone are less likely by ``FAR_BEHIND`` each are left out.
+    Those under which the values alone are less likely by ``FAR_BEHIND`` each are dropped.
     Integers are compared under discrete elements only: a density is not a probability.
     """
     if np.all(values == 1.0):

@@ -193,7 +193,7 @@ class Checkpoints:
 
 @dataclass(eq=False, repr=False)
 class Settings:
-    """The parameters of ``HCPF``, unchecked, as scikit-learn wants it."""
+    """The parameters of ``HCPF``, unchecked, as scikit-learn requires."""
 
     n_components: int = _defaults.N_COMPONENTS
     _: KW_ONLY

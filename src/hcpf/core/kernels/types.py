@@ -83,7 +83,7 @@ class TableArrays(NamedTuple):
     series: np.ndarray  # log weights without n log x, for n = least, least + 1, ...
     phi: np.ndarray  # GRID, DIRECT: phi(n) - phi(1) for n = 1, 2, ...
     places: np.ndarray  # GRID: log |g| or log(1 + y) of the rows; DIRECT: g of distinct values
-    sign: float  # GRID: sign of g; 0 where the rows are values with weights of their own
+    sign: float  # GRID: sign of g; 0 where the rows are values with separate weights
     cross: float = 0.0  # factor of x_u x_i in the log rate; 0 unless both axes are pooled
     is_hurdle: bool = False  # whether an entry adds x_i to its cross count, not E[n] x_i
 

@@ -184,7 +184,7 @@ def _read(
     path: Path,
     progress: bool | None,
 ) -> SpoolBuilder:
-    """Write all rows to the spool; from the start again when a file asks for it."""
+    """Write all rows to the spool; from the start again on a Restart."""
     while True:
         try:
             with path.open("wb") as spool:
