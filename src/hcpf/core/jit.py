@@ -160,7 +160,7 @@ def kernel(*, allocates: bool = False, **options: Any) -> Decorator:
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        given = {**_ALWAYS, "_nrt": allocates, **options}
+        given: dict[str, Any] = {**_ALWAYS, "_nrt": allocates, **options}
         dispatcher: Any = numba.njit(**given)(function)
         dispatcher._cache = KernelCache(function)
         return dispatcher

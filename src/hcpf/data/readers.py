@@ -4,8 +4,9 @@ Each step is a function that describes what it did in a sentence; the sentences 
 by the command line and logged by `Interactions.read`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from hcpf.errors import InputError
 
 _MEGABYTE = 1 << 20
 _MAX_PERIOD_BYTES = 200 * _MEGABYTE
+
+Builder = TypeVar("Builder", bound=TripleBuilder)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,39 +240,45 @@ def _read_all(
     options: ReadOptions,
     progress: bool | None,
 ) -> TripleBuilder:
-    """Read all rows; from the start again when a file turns out to need another way to read it."""
-    while True:
-        try:
-            return _read_once(files, chosen, options, progress)
-        except Restart:
-            continue
+    first = chosen[0]
+
+    def make_builder(text_ids: bool) -> TripleBuilder:
+        return TripleBuilder(
+            first.user, first.item, str(first.value), times=first.times, text_ids=text_ids,
+            options=options,
+        )  # fmt: skip
+
+    return read_rows(files, chosen, make_builder, progress)
 
 
-def _read_once(
+def read_rows(
     files: Sequence[TableFile],
     chosen: Sequence[Columns],
-    options: ReadOptions,
+    make_builder: Callable[[bool], Builder],
     progress: bool | None,
-) -> TripleBuilder:
+) -> Builder:
+    """Read all rows into a builder, from the start again if a file must be read in another way.
+
+    ``make_builder`` is called with whether all ids are text.
+    """
     if progress is not None:
         progress = flag("progress", progress)
-    text_ids = all(file.has_text_ids for file in files)
-    first = chosen[0]
-    builder = TripleBuilder(
-        first.user, first.item, str(first.value), times=first.times, text_ids=text_ids,
-        options=options,
-    )  # fmt: skip
     n_bytes = sum(file.path.stat().st_size for file in files)
-    with progress_bar(progress, "Reading", max(n_bytes // _MEGABYTE, 1)) as advance:
-        for file, columns in zip(files, chosen, strict=True):
-            builder.start_file(file)
-            with file_errors(file.path):
-                for batch, bytes_read in file.batches(columns):
-                    values = None if columns.value is None else batch.column(2)
-                    times = None if columns.times is None else batch.column(3)
-                    builder.add(batch.column(0), batch.column(1), values, times)
-                    advance(bytes_read / _MEGABYTE, file.path.name)
-    return builder
+    while True:
+        builder = make_builder(all(file.has_text_ids for file in files))
+        try:
+            with progress_bar(progress, "Reading", max(n_bytes // _MEGABYTE, 1)) as advance:
+                for file, columns in zip(files, chosen, strict=True):
+                    builder.start_file(file)
+                    with file_errors(file.path):
+                        for batch, bytes_read in file.batches(columns):
+                            values = None if columns.value is None else batch.column(2)
+                            times = None if columns.times is None else batch.column(3)
+                            builder.add(batch.column(0), batch.column(1), values, times)
+                            advance(bytes_read / _MEGABYTE, file.path.name)
+            return builder
+        except Restart:
+            continue
 
 
 # -- returns and corrections -----------------------------------------------------------------------

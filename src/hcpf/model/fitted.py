@@ -23,11 +23,10 @@ from hcpf.data.words import Words
 from hcpf.distributions.pair import PairDistribution
 from hcpf.distributions.posterior_predictive import PosteriorPredictive
 from hcpf.elements.base import Element
-from hcpf.errors import InputError
 from hcpf.io import as_path
 from hcpf.model import explain, fold_in, predict, recommend
 from hcpf.model.alignment import at_exposure
-from hcpf.model.combine import Combined, Positions
+from hcpf.model.combine import Combined
 from hcpf.model.factors import RELEVANCE_WEIGHT, FactorTable, factor_table
 from hcpf.model.posterior import Folded, PosteriorDraws, draw_posterior
 from hcpf.model.tables import Explanation, Neighbors, Recommendations, write_tables
@@ -242,7 +241,7 @@ class FittedModel:
         progress : bool, optional
             Whether to show a progress bar; by default only in a terminal.
         """
-        u = self._users_to_write(users)
+        u = predict.users_to_write(self, users)
         i = np.arange(len(self.items)) if items is None else predict.listed(self.item_index, items)
         shown, total = at_exposure(self, exposure), len(u) * len(i)
         parts = predict.describe_all(shown, u, i)
@@ -291,10 +290,10 @@ class FittedModel:
             The exposure of all pairs, in place of those of their users and items: 1 ranks items
             that were on sale for a week equally with those that were on sale for a year.
         """
-        rows = self._users_to_rank(users)
+        rows = recommend.users_to_rank(self, users)
         parts = recommend.best(
-            self, rows, n, by=by, seen=self._seen(exclude_seen, seen), among=among, deny=deny,
-            own=self._own(details, seen), exposure=exposure,
+            self, rows, n, by=by, exclude_seen=exclude_seen, seen=seen, among=among, deny=deny,
+            details=details, exposure=exposure,
         )  # fmt: skip
         return Recommendations.concatenate(parts)
 
@@ -318,10 +317,10 @@ class FittedModel:
 
         Parameters are those of ``recommend`` and ``write_predictions``.
         """
-        rows = self._users_to_write(users)
+        rows = predict.users_to_write(self, users)
         parts = recommend.best(
-            self, rows, n, by=by, seen=self._seen(exclude_seen, seen), among=among, deny=deny,
-            own=self._own(details, seen), exposure=exposure,
+            self, rows, n, by=by, exclude_seen=exclude_seen, seen=seen, among=among, deny=deny,
+            details=details, exposure=exposure,
         )  # fmt: skip
         total = len(rows) * whole("n", n)
         return write_tables(path, parts, overwrite=overwrite, total=total, progress=progress)
@@ -349,12 +348,12 @@ class FittedModel:
         seen : Interactions or matrix, optional
             The entries of the user; by default the training data.
         """
-        u, i = self._one_pair(user, item)
+        u, i = predict.one_pair(self, user, item)
         return explain.explain(self, u, i, recommend.seen_matrix(self, seen, "explain"))
 
     def explain_components(self, user: Any, item: Any) -> FloatArray:
         """Return the contribution of each component to the rate of a pair, fits x components."""
-        u, i = self._one_pair(user, item)
+        u, i = predict.one_pair(self, user, item)
         parts = [fit.users.mean_[u] * fit.items.mean_[i] for fit in self.posteriors]
         exposure = self.combined.exposure(np.array([u]), np.array([i]))
         return np.asarray(parts, dtype=np.float64) / len(parts) * exposure
@@ -592,38 +591,3 @@ class FittedModel:
         from hcpf.model.annotated import write_anndata
 
         write_anndata(self, adata, key, kind=kind, obs_columns=obs_columns, strict=strict)
-
-    def _seen(self, exclude_seen: bool, seen: Any) -> Csr | None:
-        if not flag("exclude_seen", exclude_seen):
-            return None
-        return recommend.seen_matrix(self, seen, "exclude_seen=True")
-
-    def _own(self, details: bool, seen: Any) -> Csr | None:
-        """Return the entries that details are taken from, if these are wanted."""
-        if not flag("details", details):
-            return None
-        return recommend.seen_matrix(self, seen, "details=True")
-
-    def _users_to_rank(self, users: Any) -> Positions:
-        if isinstance(users, str) and users == "all":
-            return np.arange(len(self.users))
-        if users is None and len(self.users) != 1:
-            raise InputError(
-                f"recommend requires users: this model has {len(self.users):,}. Pass ids, or "
-                '"all" for every user.'
-            )
-        return np.zeros(1, np.int64) if users is None else predict.listed(self.user_index, users)
-
-    def _users_to_write(self, users: Any) -> Positions:
-        if users is None:
-            return np.arange(len(self.users))
-        rows = predict.listed(self.user_index, users)
-        if not len(rows):
-            raise InputError("There is nothing to write: users is empty.")
-        return rows
-
-    def _one_pair(self, user: Any, item: Any) -> tuple[int, int]:
-        u, i = predict.pair_positions(self, user, item)
-        if u.ndim:
-            raise InputError("explain takes one user and one item, not lists of them.")
-        return int(u), int(i)

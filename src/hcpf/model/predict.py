@@ -48,6 +48,24 @@ def pair_positions(model: "FittedModel", users: Any, items: Any) -> tuple[Positi
     return u, i
 
 
+def one_pair(model: "FittedModel", user: Any, item: Any) -> tuple[int, int]:
+    """Return the positions of a single pair."""
+    u, i = pair_positions(model, user, item)
+    if u.ndim:
+        raise InputError("explain takes one user and one item, not lists of them.")
+    return int(u), int(i)
+
+
+def users_to_write(model: "FittedModel", users: Any) -> Positions:
+    """Return the positions of some users, at least one; by default of all."""
+    if users is None:
+        return np.arange(len(model.users))
+    rows = listed(model.user_index, users)
+    if not len(rows):
+        raise InputError("There is nothing to write: users is empty.")
+    return rows
+
+
 def rates(model: "FittedModel", u: Positions, i: Positions, exposure: Any = None) -> FloatArray:
     """Return the rates of pairs of any shape, at the fitted exposures or at those given."""
     given = pair_exposure(exposure, u.shape)

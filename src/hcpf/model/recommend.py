@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcpf._checks import one_of, whole
+from hcpf._checks import flag, one_of, whole
 from hcpf._types import Csr
 from hcpf.core.axis import Axis
 from hcpf.errors import InputError
@@ -49,29 +49,43 @@ def seen_matrix(model: "FittedModel", seen: Any, purpose: str) -> Csr:
     return model.data.matrix
 
 
+def users_to_rank(model: "FittedModel", users: Any) -> Positions:
+    """Return the positions of users: ids, "all", or None for the only user of a model."""
+    if isinstance(users, str) and users == "all":
+        return np.arange(len(model.users))
+    if users is None and len(model.users) != 1:
+        raise InputError(
+            f"recommend requires users: this model has {len(model.users):,}. Pass ids, or "
+            '"all" for every user.'
+        )
+    return np.zeros(1, np.int64) if users is None else listed(model.user_index, users)
+
+
 def best(
     model: "FittedModel",
     rows: Positions,
     n: int,
     *,
     by: str,
-    seen: Csr | None,
-    among: Any = None,
-    deny: Any = None,
-    own: Csr | None = None,
-    exposure: Any = None,
+    exclude_seen: bool,
+    seen: Any,
+    among: Any,
+    deny: Any,
+    details: bool,
+    exposure: Any,
 ) -> Iterator[Recommendations]:
-    """Yield the best items of some users, a few users at a time.
-
-    ``own`` holds the entries of the users; with it the details of every pair are added.
-    ``exposure`` is that of all pairs, instead of the fitted ones.
-    """
+    """Return the best items of some users, a few users at a time; see ``FittedModel.recommend``."""
+    skipped = own = None
+    if flag("exclude_seen", exclude_seen):
+        skipped = seen_matrix(model, seen, "exclude_seen=True")
+    if flag("details", details):
+        own = seen_matrix(model, seen, "details=True")
     denied, n, shown = _denied(model, among, deny), whole("n", n), at_exposure(model, exposure)
-    for part in best_items(_score(shown, by), len(model.items), seen, rows, n, denied):
+    for part in best_items(_score(shown, by), len(model.items), skipped, rows, n, denied):
         table = _table(shown, part.rows, part.columns, part.rank)
         if own is not None:
-            details = _details(model, shown, part.rows, part.columns, own)
-            table = Recommendations(**table.columns(), **details)
+            columns = _details(model, shown, part.rows, part.columns, own)
+            table = Recommendations(**table.columns(), **columns)
         yield table
 
 

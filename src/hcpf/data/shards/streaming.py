@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from hcpf._progress import progress_bar
 from hcpf.data.canonical import CsrArray, Duplicates, IdArray
 from hcpf.data.columns import TripleBuilder, Triples
-from hcpf.data.files import Restart, TableFile, file_errors
+from hcpf.data.files import TableFile
 from hcpf.data.files.base import Columns
 from hcpf.data.guess import event_column, has_amounts
 from hcpf.data.read_options import ReadOptions
-from hcpf.data.readers import choose_all, resolve_duplicates
+from hcpf.data.readers import choose_all, read_rows, resolve_duplicates
 from hcpf.data.rows import RowLocator
 from hcpf.data.sampling import select
 from hcpf.data.shards.manifest import Manifest
@@ -47,7 +47,6 @@ BUCKET_ROWS = 1 << 22
 """Rows that are sorted and merged at once: about 60 bytes each."""
 SPOOL_ROWS = 1 << 21
 """Rows that are dealt out to the buckets at once."""
-_MEGABYTE = 1 << 20
 _ROW = np.dtype([("user", np.int32), ("item", np.int32), ("value", np.float64)])
 _MAX_EXACT_TOTAL = float(1 << 24)
 """Integers that add up to no more than this are exact as float32, whatever rows are merged."""
@@ -161,7 +160,14 @@ def stream_to_shards(
         shutil.rmtree(spool, ignore_errors=True)
         spool.mkdir()
         try:
-            builder = _read(files, chosen, options, spool / "rows", progress)
+            with (spool / "rows").open("wb") as rows:
+
+                def make_builder(text_ids: bool) -> SpoolBuilder:
+                    rows.seek(0)
+                    rows.truncate()  # of what was written before a restart
+                    return SpoolBuilder(chosen[0], rows, text_ids=text_ids, options=options)
+
+                builder = read_rows(files, chosen, make_builder, progress)
             duplicates = resolve_duplicates(options, _event(files, chosen[0]))
             _check_returns(builder, chosen[0], options)
             if builder.n_all == 0:
@@ -175,49 +181,6 @@ def stream_to_shards(
 
 def _event(files: Sequence[TableFile], columns: Columns) -> str | None:
     return event_column([column for file in files for column in file.columns], columns.value)
-
-
-def _read(
-    files: Sequence[TableFile],
-    chosen: Sequence[Columns],
-    options: ReadOptions,
-    path: Path,
-    progress: bool | None,
-) -> SpoolBuilder:
-    """Write all rows to the spool; from the start again on a Restart."""
-    while True:
-        try:
-            with path.open("wb") as spool:
-                return _read_once(files, chosen, options, spool, progress)
-        except Restart:
-            continue
-
-
-def _read_once(
-    files: Sequence[TableFile],
-    chosen: Sequence[Columns],
-    options: ReadOptions,
-    spool: Any,
-    progress: bool | None,
-) -> SpoolBuilder:
-    text_ids = all(file.has_text_ids for file in files)
-    builder = SpoolBuilder(chosen[0], spool, text_ids=text_ids, options=options)
-    n_bytes = sum(file.path.stat().st_size for file in files)
-    with progress_bar(progress, "Reading", max(n_bytes // _MEGABYTE, 1)) as advance:
-        for file, columns in zip(files, chosen, strict=True):
-            builder.start_file(file)
-            for batch, bytes_read in _batches(file, columns):
-                values = None if columns.value is None else batch.column(2)
-                with file_errors(file.path):
-                    builder.add(batch.column(0), batch.column(1), values)
-                advance(bytes_read / _MEGABYTE, file.path.name)
-    return builder
-
-
-def _batches(file: TableFile, columns: Columns) -> Iterator[tuple[Any, int]]:
-    """Yield batches; errors of reading name the file, those of the spool do not."""
-    with file_errors(file.path):
-        yield from file.batches(columns)
 
 
 def _check_returns(builder: SpoolBuilder, columns: Columns, options: ReadOptions) -> None:
