@@ -1,9 +1,11 @@
 """Fits to data on disk: time, anonymous memory and bytes read of each phase.
 
 Phases: ``simulate`` writes shards as they are drawn, ``fit`` fits a model to them, and ``memory``
-fits the same model to the same entries in memory. Each phase runs in a separate process, which
-stores its figures in FOLDER; phases that are done are not run again, and a fit resumes from its
-checkpoint. The anonymous memory (RssAnon) and the bytes read are those of /proc, sampled.
+fits the same model to the same entries in memory. Each phase runs in a process of its own, which
+stores its figures in FOLDER; phases that are done are not run again, and a fit with ``--checkpoint``
+resumes. Every evaluation of the ELBO adds a line to FOLDER/PHASE.jsonl, so that a fit that is
+stopped leaves its figures. The anonymous memory (RssAnon) and the bytes read are those of /proc,
+sampled.
 
     python benchmarks/out_of_core.py FOLDER --users 480189 --items 17770 --entries 1e8 \
         --components 64 --phases simulate fit memory
@@ -11,6 +13,7 @@ checkpoint. The anonymous memory (RssAnon) and the bytes read are those of /proc
 
 import argparse
 import json
+import logging
 import sys
 import threading
 from pathlib import Path
@@ -37,9 +40,13 @@ class Meter:
             self._peak = max(self._peak, _anonymous_bytes())
 
     def finish(self) -> dict[str, float]:
-        """Return the figures."""
+        """Stop and return the figures."""
         self._stop.set()
         self._thread.join()
+        return self.read()
+
+    def read(self) -> dict[str, float]:
+        """Return the figures so far."""
         now = _io()
         return {
             "s": perf_counter() - self._began,
@@ -48,6 +55,21 @@ class Meter:
             "read GB": (now["read_bytes"] - self._io["read_bytes"]) / 1e9,
             "written GB": (now["write_bytes"] - self._io["write_bytes"]) / 1e9,
         }
+
+
+class PassLog(logging.Handler):
+    """Writes a line to a file whenever the fit reports its ELBO."""
+
+    def __init__(self, file: Path, meter: Meter) -> None:
+        super().__init__(logging.INFO)
+        self._file, self._meter = file, meter
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Add a line."""
+        if record.msg.startswith("pass %d: ELBO") and isinstance(record.args, tuple):
+            found = {"pass": record.args[0], "ELBO": record.args[1], **self._meter.read()}
+            with self._file.open("a") as file:
+                file.write(json.dumps(found) + "\n")
 
 
 def _anonymous_bytes() -> int:
@@ -92,6 +114,9 @@ def fit(args: argparse.Namespace) -> dict[str, Any]:
     elif args.checkpoint:
         run["checkpoint"] = Checkpoints(args.folder / "checkpoint", every_seconds=900.0)
     meter, began = Meter(), perf_counter()
+    logger = logging.getLogger("hcpf")
+    logger.addHandler(PassLog(args.folder / f"{args.phase}.jsonl", meter))
+    logger.setLevel(logging.INFO)
     model = HCPF(args.components, **settings).fit(data, **run)
     found: dict[str, Any] = {"whole": meter.finish()}
     history = [vars(check) for check in model.history_]
