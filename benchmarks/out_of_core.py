@@ -2,10 +2,10 @@
 
 Phases: ``simulate`` writes shards as they are drawn, ``fit`` fits a model to them, and ``memory``
 fits the same model to the same entries in memory. Each phase runs in a process of its own, which
-stores its figures in FOLDER; phases that are done are not run again, and a fit with ``--checkpoint``
-resumes. Every evaluation of the ELBO adds a line to FOLDER/PHASE.jsonl, so that a fit that is
-stopped leaves its figures. The anonymous memory (RssAnon) and the bytes read are those of /proc,
-sampled.
+stores its figures in FOLDER; phases that are done are not run again, and a fit with
+``--checkpoint`` resumes. Every pass adds a line to FOLDER/PHASE.jsonl, so a fit that is stopped
+leaves its figures (the ELBO is that of the last evaluation). The anonymous memory (RssAnon) and the
+bytes read are those of /proc, sampled.
 
     python benchmarks/out_of_core.py FOLDER --users 480189 --items 17770 --entries 1e8 \
         --components 64 --phases simulate fit memory
@@ -13,7 +13,6 @@ sampled.
 
 import argparse
 import json
-import logging
 import sys
 import threading
 from pathlib import Path
@@ -57,19 +56,25 @@ class Meter:
         }
 
 
-class PassLog(logging.Handler):
-    """Writes a line to a file whenever the fit reports its ELBO."""
+def log_passes(file: Path, meter: Meter) -> None:
+    """Write a line to a file when set-up is done, and after each pass of the fits that follow."""
+    from hcpf.training import loop
 
-    def __init__(self, file: Path, meter: Meter) -> None:
-        super().__init__(logging.INFO)
-        self._file, self._meter = file, meter
+    advance = loop.advance_fit
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Add a line."""
-        if record.msg.startswith("pass %d: ELBO") and isinstance(record.args, tuple):
-            found = {"pass": record.args[0], "ELBO": record.args[1], **self._meter.read()}
-            with self._file.open("a") as file:
-                file.write(json.dumps(found) + "\n")
+    def write(fit: Any) -> None:
+        checks = fit.state.history
+        found = {"pass": fit.state.iteration, "ELBO": checks[-1].elbo if checks else None}
+        with file.open("a") as lines:
+            lines.write(json.dumps(found | meter.read()) + "\n")
+
+    def logged(fit: Any) -> None:
+        if fit.state.iteration == 0:
+            write(fit)
+        advance(fit)
+        write(fit)
+
+    loop.advance_fit = logged
 
 
 def _anonymous_bytes() -> int:
@@ -114,9 +119,7 @@ def fit(args: argparse.Namespace) -> dict[str, Any]:
     elif args.checkpoint:
         run["checkpoint"] = Checkpoints(args.folder / "checkpoint", every_seconds=900.0)
     meter, began = Meter(), perf_counter()
-    logger = logging.getLogger("hcpf")
-    logger.addHandler(PassLog(args.folder / f"{args.phase}.jsonl", meter))
-    logger.setLevel(logging.INFO)
+    log_passes(args.folder / f"{args.phase}.jsonl", meter)
     model = HCPF(args.components, **settings).fit(data, **run)
     found: dict[str, Any] = {"whole": meter.finish()}
     history = [vars(check) for check in model.history_]

@@ -1,16 +1,18 @@
 """What a Ray cluster costs, compared with one process on the same data.
 
 Turns are taken: one process with as many threads as there are workers, then the workers with one
-thread each, on a cluster of this machine. Time per pass is (time of many - time of few passes) /
-(many - few), so set-up drops out. CPU seconds are those of all workers together: on a busy machine
-they tell more than time. Bytes are those of the arrays that a worker sends to the others. The
-second table times the two large exchanges of a pass alone, for several numbers of workers, items
+thread each, on a cluster of this machine and on the same shards. Time per pass is (time of many -
+time of few passes) / (many - few), so set-up drops out. CPU seconds are those of all workers
+together: on a busy machine they tell more than time. Bytes are those of the arrays that a worker
+sends to the others. The second table times the two large exchanges of a pass alone, for several numbers of workers, items
 and components; ``cost_model.py`` takes its constants from the JSON of this script.
 """
 
 import logging
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any
@@ -114,7 +116,12 @@ def main() -> None:
     usage = Usage()
     logging.getLogger("hcpf").addHandler(usage)
     logging.getLogger("hcpf").setLevel(logging.INFO)
-    data, (few, many) = Interactions.from_matrix(pairs), args.passes
+    folder = tempfile.TemporaryDirectory()
+    data = Interactions.from_matrix(pairs).to_shards(
+        Path(folder.name) / "shards", n_shards=args.workers
+    )
+    del pairs
+    few, many = args.passes
     local: list[np.ndarray] = []
     remote: list[np.ndarray] = []
     with connected(None, args.workers):

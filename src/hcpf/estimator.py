@@ -201,8 +201,9 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
             The number of threads, by default all cores; the result does not depend on it.
         progress : bool, optional
             Whether to show a progress bar; by default only in a terminal.
-        checkpoint : path or Checkpoints, optional
-            A folder for checkpoints. The same fit with the same folder resumes where it stopped.
+        checkpoint : path, URL or Checkpoints, optional
+            A folder for checkpoints. The same fit with the same folder resumes where it stopped. A
+            URL such as "s3://bucket/folder" is opened by fsspec.
         engine : "local", "ray" or RayEngine
             Where training runs: in this process, or on a Ray cluster.
         workers : int, optional

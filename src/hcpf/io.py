@@ -7,6 +7,7 @@ complete, so a crash at any moment leaves either the old file or the new one.
 import hashlib
 import os
 import platform
+import re
 import secrets
 import time
 from collections.abc import Generator
@@ -151,6 +152,17 @@ def as_path(name: str, value: Any) -> Path:
         path = None
     if path is None or "\0" in str(path):
         raise ParameterError(f"{name} must be a path; got {value!r}.")
+    return path
+
+
+def as_mounted_path(name: str, value: Any) -> Path:
+    """Return ``value`` as a path, or raise a ParameterError if it is a URL."""
+    path = as_path(name, value)
+    if re.match(r"[A-Za-z][A-Za-z0-9+.]+:/", str(path)):  # a single letter is a drive
+        raise ParameterError(
+            f"{name} must be a path on a mounted disk, because shards are memory-mapped; got "
+            f"{str(value)!r}. Mount the storage, or copy the folder."
+        )
     return path
 
 

@@ -22,7 +22,7 @@ from hcpf.elements.base import Element
 from hcpf.elements.domains import POSITIVE, UNIT_INTERVAL, Domain
 from hcpf.elements.gamma import Gamma
 from hcpf.errors import IncompleteElementError, InputError, ParameterError
-from hcpf.io import as_path
+from hcpf.io import as_mounted_path
 
 _logger = logging.getLogger("hcpf")
 
@@ -215,7 +215,7 @@ def simulate(
                 *exposed, plan.element, rng, hurdle=hurdle, keep_counts=keep_counts, advance=advance
             )
         else:
-            folder, counts = as_path("shards", shards), None
+            folder, counts = as_mounted_path("shards", shards), None
             interactions = draw_shards(
                 folder, n_shards, *exposed, plan.element, rng, hurdle=hurdle, advance=advance
             )

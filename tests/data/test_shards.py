@@ -277,6 +277,14 @@ def test_other_paths_are_refused(tmp_path: Path) -> None:
         Shards.open(3)  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.parametrize("convert", [str, Path])
+def test_urls_are_refused(data: Interactions, convert: Any) -> None:
+    url = convert("s3://bucket/folder")
+    for use in (Shards.open, data.to_shards):
+        with pytest.raises(ParameterError, match=r"must be a path on a mounted disk.*'s3:/"):
+            use(url)
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
 def test_no_permission_is_a_clear_error(data: Interactions, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)

@@ -170,7 +170,7 @@ def show_fit(facts: dict[str, Any]) -> None:
 
 
 def _how_to_resume(
-    model: "FittedModel", output: Path, checkpoint: Path | None, overwrite: bool
+    model: "FittedModel", output: Path, checkpoint: str | None, overwrite: bool
 ) -> str:
     state = f"Interrupted after pass {model.n_iter}: {output} contains the model as it was then."
     if checkpoint is None:

@@ -228,10 +228,12 @@ PairExposure = Annotated[
 ]
 
 Checkpoint = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--checkpoint",
-        help="Checkpoint folder. Rerun the same command to resume an interrupted fit.",
+        metavar="PATH",
+        help="Checkpoint folder or URL (s3://bucket/folder). Rerun the same command to resume an "
+        "interrupted fit.",
     ),
 ]
 EngineName = Annotated[

@@ -7,10 +7,8 @@ complete files. The commit before is kept as well, for the case that a file is d
 
 import json
 import logging
-import os
 import time
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +20,9 @@ from hcpf.core.posterior import Check
 from hcpf.core.shard import Shard
 from hcpf.core.theta import ThetaPosterior
 from hcpf.errors import CheckpointError
-from hcpf.io import fingerprint, os_errors, write_atomically
+from hcpf.io import fingerprint, os_errors
 from hcpf.training.state import DrawMemory, FitState, MomentumMemory, Tensors
+from hcpf.training.storage import Location, folder_of
 
 logger = logging.getLogger("hcpf")
 
@@ -42,7 +41,7 @@ class Checkpoint:
 
     def __init__(
         self,
-        folder: Path,
+        folder: Location,
         name: str,
         identity: str,
         comm: Collective,
@@ -50,7 +49,8 @@ class Checkpoint:
         every_passes: int,
         every_seconds: float,
     ) -> None:
-        self._folder, self._name, self._identity, self._comm = folder, name, identity, comm
+        self._folder, self._name = folder_of(folder), name
+        self._identity, self._comm = identity, comm
         self._every_passes, self._every_seconds = every_passes, every_seconds
         self._saved_at = time.monotonic()
 
@@ -69,7 +69,7 @@ class Checkpoint:
         header = json.dumps({"identity": self._identity, **_header(state, shard)})
         metadata = {"hcpf": header, "digest": _digest(header, tensors)}
         with os_errors(CheckpointError, f"The checkpoint {self._folder} cannot be written"):
-            write_atomically(self._file(state.iteration), save(tensors, metadata))
+            self._folder.write(self._file(state.iteration), save(tensors, metadata))
             any_worker(self._comm, False)  # returns when every worker has written its file
             if self._comm.rank == 0:
                 self._commit(state.iteration)
@@ -78,10 +78,11 @@ class Checkpoint:
     def _commit(self, iteration: int) -> None:
         commits = [iteration, *(old for old in self._commits() if old != iteration)][:_KEPT]
         manifest = {"workers": self._comm.size, "passes": commits}
-        write_atomically(self._manifest, json.dumps(manifest))
-        for file in self._folder.glob(f"{self._name}.pass-*"):
-            if not any(file.name.startswith(self._stem(kept)) for kept in commits):
-                file.unlink(missing_ok=True)
+        self._folder.write(self._manifest, json.dumps(manifest))
+        for name in self._folder.names():
+            is_kept = any(name.startswith(self._stem(kept)) for kept in commits)
+            if name.startswith(f"{self._name}.pass-") and not is_kept:
+                self._folder.remove(name)
 
     def load(self) -> Saved | None:
         """Read the latest commit that is whole on every worker; None if there is none."""
@@ -102,11 +103,12 @@ class Checkpoint:
             raise CheckpointError(f"Another worker cannot read the checkpoint {self._folder}.")
         return None
 
-    def _read(self, path: Path) -> Saved:
+    def _read(self, name: str) -> Saved:
         from safetensors import SafetensorError, safe_open
 
+        path = f"{self._folder}/{name}"
         try:
-            with safe_open(path, "np") as file:
+            with self._folder.opened(name) as here, safe_open(here, "np") as file:
                 metadata: dict[str, str] = file.metadata()
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if metadata["digest"] != _digest(metadata["hcpf"], tensors):
@@ -126,14 +128,14 @@ class Checkpoint:
     def _commits(self) -> list[int]:
         """Return the passes that are committed, the latest first."""
         try:
-            manifest = json.loads(self._manifest.read_text())
+            manifest = json.loads(self._folder.read(self._manifest))
             workers, passes = int(manifest["workers"]), [int(x) for x in manifest["passes"]]
         except FileNotFoundError:
             return []
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
-                f"The checkpoint {self._manifest} cannot be read ({error}). Delete the folder to "
-                "start again."
+                f"The checkpoint {self._folder}/{self._manifest} cannot be read ({error}). Delete "
+                "the folder to start again."
             ) from None
         if workers != self._comm.size:
             raise CheckpointError(
@@ -143,14 +145,14 @@ class Checkpoint:
         return passes
 
     @property
-    def _manifest(self) -> Path:
-        return self._folder / f"{self._name}.json"
+    def _manifest(self) -> str:
+        return f"{self._name}.json"
 
     def _stem(self, iteration: int) -> str:
         return f"{self._name}.pass-{iteration}."
 
-    def _file(self, iteration: int) -> Path:
-        return self._folder / f"{self._stem(iteration)}rank-{self._comm.rank}.safetensors"
+    def _file(self, iteration: int) -> str:
+        return f"{self._stem(iteration)}rank-{self._comm.rank}.safetensors"
 
 
 def restore(state: FitState, header: dict[str, Any], tensors: Tensors) -> None:
@@ -217,23 +219,24 @@ def _digest(header: str, tensors: Tensors) -> str:
     )
 
 
-def remembered_seed(folder: Path) -> int:
+def remembered_seed(location: Location) -> int:
     """Return the seed that runs on the same folder share, so that they resume without one given."""
-    path = folder / "seed.json"
+    folder, name = folder_of(location), "seed.json"
     try:
-        return int(json.loads(path.read_text()))
+        return int(json.loads(folder.read(name)))
     except FileNotFoundError:
         seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
         with os_errors(CheckpointError, f"The checkpoint {folder} cannot be written"):
-            write_atomically(path, json.dumps(seed))
+            folder.write(name, json.dumps(seed))
         return seed
     except (OSError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path} cannot be read ({error}). Delete the folder.") from None
+        raise CheckpointError(
+            f"{folder}/{name} cannot be read ({error}). Delete the folder."
+        ) from None
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(location: Location) -> None:
     """Create the folder of the checkpoints, or raise an error at once if it cannot be written."""
+    folder = folder_of(location)
     with os_errors(CheckpointError, f"checkpoint: the folder {folder} cannot be written"):
-        folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(13, "Permission denied")
+        folder.make()

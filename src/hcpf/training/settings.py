@@ -14,7 +14,7 @@ from hcpf.core.priors import Priors
 from hcpf.core.value_model import TRAIN_ON, ValueModel
 from hcpf.elements.base import Element
 from hcpf.errors import ParameterError
-from hcpf.io import as_path
+from hcpf.training.storage import location_of
 
 COMBINATIONS = ("average", "best")
 STARTS = ("auto", "noise", "clusters", "symmetric")
@@ -170,22 +170,23 @@ class Checkpoints:
 
     Parameters
     ----------
-    folder : path
-        A folder that belongs to the fit; it is made where it does not exist.
+    folder : path or URL
+        A folder that belongs to the fit; it is made where it does not exist. A URL such as
+        "s3://bucket/folder" is opened by fsspec (``hcpf[ray]``) and the package it names.
     every_passes : int, default 10
         Passes between two checkpoints.
     every_seconds : float, default 300
         A checkpoint is written earlier if the last one is older than this.
     """
 
-    folder: Path
+    folder: Path | str
     every_passes: int = 10
     every_seconds: float = 300.0
 
     def __post_init__(self) -> None:
         settle(
             self,
-            folder=as_path("checkpoint", self.folder),
+            folder=location_of("checkpoint", self.folder),
             every_passes=whole("every_passes", self.every_passes),
             every_seconds=number("every_seconds", self.every_seconds, 0.0, inf, "0 or more"),
         )

@@ -29,7 +29,7 @@ from hcpf.data.shards.writing import (
     split_blocks,
 )
 from hcpf.errors import ParameterError, ShardError
-from hcpf.io import as_path
+from hcpf.io import as_mounted_path
 
 if TYPE_CHECKING:
     from hcpf.data.files.opening import Paths
@@ -84,7 +84,7 @@ class Shards(Interactions):
             A folder on a fast disk for the temporary files of a fit; by default the subfolder
             "scratch".
         """
-        path = as_path("folder", folder)
+        path = as_mounted_path("folder", folder)
         check = flag("check", check)
         manifest = read_manifest(path)
         _check_files(path, manifest.shards, check=check)
@@ -141,7 +141,7 @@ class Shards(Interactions):
             exclude_items=exclude_items, decimal=decimal, encoding=encoding, delimiter=delimiter,
             header=header, sheet=sheet, sql=sql,
         )  # fmt: skip
-        target = as_path("folder", folder)
+        target = as_mounted_path("folder", folder)
         manifest, remarks = stream_to_shards(
             open_files(path, options), target, user=user, item=item, value=value, options=options,
             n_shards=whole("n_shards", n_shards), append=flag("append", append), progress=progress,
@@ -160,7 +160,7 @@ class Shards(Interactions):
             for shard in manifest.shards
         ]
         data = object.__new__(cls)
-        folder = path / SCRATCH if scratch is None else as_path("scratch", scratch)
+        folder = path / SCRATCH if scratch is None else as_mounted_path("scratch", scratch)
         vars(data).update(
             matrix=_matrix(path, manifest, manifest.shards, folder),
             users=users[0] if len(users) == 1 else np.concatenate(users),
@@ -242,7 +242,7 @@ def write_shards(
     data: Interactions, folder: str | Path, *, n_shards: int = 1, append: bool = False
 ) -> Shards:
     """Write interactions as shards of users; see ``Interactions.to_shards``."""
-    path, n_shards = as_path("folder", folder), whole("n_shards", n_shards)
+    path, n_shards = as_mounted_path("folder", folder), whole("n_shards", n_shards)
     matrix = data.matrix
     with folder_writer(path, append=flag("append", append)) as writer:
         writer.use_type(matrix.dtype)
@@ -264,7 +264,7 @@ def write_blocks(
     dtype: Any,
 ) -> Shards:
     """Write the entries of users 0, 1, 2, ... as shards that begin at ``cuts``."""
-    path = as_path("shards", folder)
+    path = as_mounted_path("shards", folder)
     with folder_writer(path, append=False) as writer:
         writer.use_type(dtype)
         for (first, last), own in zip(pairwise(cuts), split_blocks(blocks, cuts), strict=True):
