@@ -1,44 +1,50 @@
-"""A model of the time of a pass on many workers, checked against measurements, and taken further.
+"""A model of the time of a pass on many workers, fitted to measurements, checked and taken further.
 
 With E entries, U users, I items, K components, W workers of T threads, a pass takes
 
     entries   a E K / (W T)                    both half-steps of a worker's users
-    users     b U K / (W T)                    their posteriors
-    items     c I K / W + d I K                posteriors of a block; what every worker does for all
-                                               items: clearing sums and reading the others' blocks
-    network   16 I K (1 - 1/W) / speed         bytes that a worker sends, and as many received
-    messages  m (2 (W - 1) + small(W))         one per block and peer; small sums, along a tree
+    rows      b (U + I) K / (W T)              posteriors of users, and of a block of the items
+    copies    c I K                            what every worker does for all items
+    bytes     16 I K (1 - 1/W) / speed         what a worker sends; it receives as much
+    stored    s (number of stored arrays)      each array above 100 kB goes through Ray's store
+    messages  m (number of messages)           one per block and peer; small sums, along a tree
 
 Items are replicated: every worker keeps 36 I K bytes. The script reads what ``ray_overhead.py``
-wrote with ``--json``, fits the constants of network and messages, prints model and measurement, and
-then simulates clusters up to 1,000 workers. Without a file it uses the constants below: that of
-entries was measured (see docs/benchmarks.md), the others are estimates.
+wrote with ``--json``: a and b come from the passes of one thread, speed, s and m from the exchanges
+(nonnegative least squares of relative errors). Every third row is left out of the fit and used to
+check it. Workers that share a machine share its cores, so times of exchanges are divided by the
+workers per core. Then clusters up to 1,000 workers are simulated.
 """
 
 import argparse
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 
 import common
 
 BRANCHES, MAX_DIRECT = 16, 16  # as in hcpf.distributed.messages
-SMALL_CALLS = 5  # of a pass: sums of K numbers, item counts, the end of a pass
+SMALL_CALLS = 3  # of a pass: sums of K numbers per axis, and whether to stop
+STORED_BYTES = 100_000
+HELD_OUT = 3  # every third row
 
 
 @dataclass(frozen=True)
 class Constants:
-    """Seconds per unit of work on one thread, per byte, and per message."""
+    """Seconds per unit of work on one thread, per byte, per stored array and per message."""
 
-    entry: float = 0.77e-9
-    row: float = 12e-9
-    item: float = 12e-9
-    replicated: float = 4e-9
-    byte: float = 1 / 1.0e9
-    message: float = 0.4e-3
+    entry: float = 0.0
+    row: float = 0.0
+    copied: float = 2e-9
+    """An estimate; the others are fitted."""
+    byte: float = 0.0
+    stored: float = 0.0
+    message: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -51,12 +57,14 @@ class Cluster:
     size: int
     workers: int
     threads: int
-    gigabits: float
-    """Network speed of a node, per second and direction."""
 
     def bytes_sent(self) -> float:
         """Bytes that a worker sends per pass: float64 sums, and two float32 arrays of factors."""
         return 16.0 * self.items * self.size * (1 - 1 / self.workers)
+
+    def stored(self) -> float:
+        """Arrays that a worker puts into, or takes out of, the store in the two exchanges."""
+        return n_stored(self.workers, self.items, self.size)
 
     def memory(self) -> float:
         """Bytes of a worker: entries in both orders, factors, and the sums of the items."""
@@ -64,23 +72,14 @@ class Cluster:
         return own + 36 * self.items * self.size
 
 
-def seconds(cluster: Cluster, at: Constants, byte: float | None = None) -> dict[str, float]:
-    """Return where the time of a pass goes."""
-    share = cluster.workers * cluster.threads
-    rows, columns = cluster.users * cluster.size, cluster.items * cluster.size
-    many = cluster.workers > 1
-    byte = 8 / (cluster.gigabits * 1e9) if byte is None else byte
-    return {
-        "entries": at.entry * cluster.entries * cluster.size / share,
-        "users": at.row * rows / share,
-        "items": at.item * columns / share + many * at.replicated * columns,
-        "network": cluster.bytes_sent() * byte,
-        "messages": at.message * n_messages(cluster.workers),
-    }
+def n_stored(workers: int, items: float, size: int) -> float:
+    """Return the stored arrays of a worker: sums to every other one, and its block of factors."""
+    block = 8.0 * items * size / workers
+    return (2.0 * (workers - 1) + workers) * (block > STORED_BYTES)
 
 
 def n_messages(workers: int) -> float:
-    """Return the messages that follow each other in a pass on the busiest worker."""
+    """Return the messages of a pass on the busiest worker."""
     if workers == 1:
         return 0.0
     blocks = 2.0 * (workers - 1)  # of the sums, and of the factors, to or from every other worker
@@ -90,42 +89,85 @@ def n_messages(workers: int) -> float:
     return blocks + SMALL_CALLS * 2 * levels * BRANCHES
 
 
-def fitted(report: dict, at: Constants) -> Constants:
-    """Return constants with those of network and messages as measured."""
-    rows = report["exchanges"]
-    design = np.array([[r["MB per worker"] * 1e6, 2.0 * (r["workers"] - 1)] for r in rows])
-    target = np.array([r["ms"] / 1000 for r in rows])
-    weight = 1 / target  # relative errors
-    byte, message = np.linalg.lstsq(design * weight[:, None], np.ones(len(rows)), rcond=None)[0]
-    return Constants(at.entry, at.row, at.item, at.replicated, max(byte, 0.0), max(message, 0.0))
+def seconds(cluster: Cluster, at: Constants, byte: float) -> dict[str, float]:
+    """Return where the time of a pass goes; ``byte`` is the time of a byte on the network."""
+    share, many = cluster.workers * cluster.threads, cluster.workers > 1
+    columns = cluster.items * cluster.size
+    return {
+        "entries": at.entry * cluster.entries * cluster.size / share,
+        "rows": at.row * (cluster.users * cluster.size + columns) / share,
+        "copies": many * at.copied * columns,
+        "bytes": many * cluster.bytes_sent() * max(byte, at.byte),
+        "stored": many * at.stored * cluster.stored(),
+        "messages": at.message * n_messages(cluster.workers),
+    }
 
 
-def check(report: dict, at: Constants) -> None:
-    """Print measured and modeled times."""
+def _solve(design: Any, target: np.ndarray) -> np.ndarray:
+    """Return the constants with the least relative errors on the rows that are not held out."""
+    used = np.arange(len(target)) % HELD_OUT != HELD_OUT - 1
+    weighted = np.asarray(design, dtype=float)[used] / target[used, None]
+    scale = np.maximum(weighted.max(axis=0), 1e-300)
+    return nnls(weighted / scale, np.ones(used.sum()))[0] / scale
+
+
+def fitted(report: dict[str, Any], cores: int) -> Constants:
+    """Return the constants that fit the measurements, without the rows that are held out."""
+    work, moved = report["compute"], report["exchanges"]
+    entry, row = _solve(
+        [[r["entries"] * r["K"], (r["users"] + r["items"]) * r["K"]] for r in work],
+        np.array([r["CPU s"] for r in work]),
+    )
+    byte, stored, message = _solve(
+        [_terms(r) for r in moved], np.array([_one_worker(r, cores) for r in moved])
+    )
+    return replace(Constants(), entry=entry, row=row, byte=byte, stored=stored, message=message)
+
+
+def _terms(row: dict[str, Any]) -> tuple[float, float, float]:
+    """Return bytes, stored arrays and messages of an exchange."""
+    workers, items, size = row["workers"], row["items"], row["K"]
+    return row["MB per worker"] * 1e6, n_stored(workers, items, size), 2.0 * (workers - 1)
+
+
+def _one_worker(row: dict[str, Any], cores: int) -> float:
+    """Return the seconds of an exchange with a core per worker."""
+    return row["ms"] / 1000 / max(1.0, row["workers"] / cores)
+
+
+def check(report: dict[str, Any], at: Constants, cores: int) -> None:
+    """Print measured and modelled times."""
     rows = []
-    for row in report["exchanges"]:
-        messages = 2.0 * (row["workers"] - 1)
-        model = 1000 * (at.byte * row["MB per worker"] * 1e6 + at.message * messages)
-        rows.append({**row, "model ms": model, "ratio": model / row["ms"]})
+    for number, row in enumerate(report["exchanges"]):
+        parts = np.dot(_terms(row), [at.byte, at.stored, at.message])
+        model = 1000 * float(parts) * max(1.0, row["workers"] / cores)
+        held_out = number % HELD_OUT == HELD_OUT - 1
+        rows.append({
+            **row, "model ms": model, "ratio": model / row["ms"],
+            "held out": "yes" if held_out else "",
+        })  # fmt: skip
     columns = {"workers": "d", "items": ",d", "K": "d", "MB per worker": ".1f", "ms": ".1f"}
-    common.table(rows, {**columns, "model ms": ".1f", "ratio": ".2f"})
-    if "local" not in report:
-        return
+    common.table(rows, {**columns, "model ms": ".1f", "ratio": ".2f", "held out": ""})
+    for name, kept in (("fitted", ""), ("held out", "yes")):
+        ratios = [row["ratio"] for row in rows if row["held out"] == kept]
+        print(f"- model / measured, {name}: {min(ratios):.2f} to {max(ratios):.2f}, "
+              f"median {np.median(ratios):.2f}")  # fmt: skip
+    for number, row in enumerate(report["compute"]):
+        rates = at.entry * row["entries"] + at.row * (row["users"] + row["items"])
+        held_out = ", held out" if number % HELD_OUT == HELD_OUT - 1 else ""
+        print(f"- pass on one thread, {row['entries']:,} entries, {row['users']:,} users: "
+              f"model / measured {rates * row['K'] / row['CPU s']:.2f}{held_out}")  # fmt: skip
     shape = report["entries"], report["users"], report["items"], report["components"]
-    alone = Cluster(*shape, 1, report["workers"], 1.0)
-    group = Cluster(*shape, report["workers"], 1, 1.0)
-    local, ray = np.median(report["local"]), np.median(report["ray"])
-    scale = local / sum(seconds(alone, at).values())  # the pace of the machine at the time
-    parts = seconds(group, at, at.byte)
-    compute = scale * (parts["entries"] + parts["users"] + parts["items"])
-    model = compute + parts["network"] + parts["messages"]
+    group = Cluster(*shape, report["workers"], 1)
+    model = sum(seconds(group, at, at.byte).values())
+    ray = float(np.median(report["ray"]))
     sent = report["per_pass"]["bytes_sent"]
-    print(f"- a pass: model {model / local:.2f} times one process, measured {ray / local:.2f}")
+    print(f"- a pass on {report['workers']} workers, not fitted: model {model:.3f} s, measured "
+          f"{ray:.3f}, ratio {model / ray:.2f}")  # fmt: skip
     print(f"- bytes per worker: model {group.bytes_sent() / 1e6:.2f} MB, measured {sent / 1e6:.2f}")
-    print(f"- pace of the machine: {scale:.2f} times the constants\n", flush=True)
 
 
-def simulate(at: Constants) -> list[dict]:
+def simulate(at: Constants) -> None:
     """Print where the time of a pass goes for growing clusters, at 32 threads per worker."""
     rows, parts = [], {}
     for entries, users, items, workers, gigabits in (
@@ -134,8 +176,8 @@ def simulate(at: Constants) -> list[dict]:
         (1e11, 1e9, 1e5, 1000, 25), (1e11, 1e9, 1e6, 100, 25), (1e11, 1e9, 1e6, 1000, 25),
         (1e11, 1e9, 1e6, 1000, 100), (1e11, 1e9, 1e7, 1000, 100),
     ):  # fmt: skip
-        cluster = Cluster(entries, users, items, 64, workers, 32, gigabits)
-        parts = seconds(cluster, at)
+        cluster = Cluster(entries, users, items, 64, workers, 32)
+        parts = seconds(cluster, at, 8 / (gigabits * 1e9))
         total = sum(parts.values())
         rows.append({
             "E": f"{entries:.0e}", "U": f"{users:.0e}", "I": f"{items:.0e}", "W": workers,
@@ -146,19 +188,20 @@ def simulate(at: Constants) -> list[dict]:
     columns = {**dict.fromkeys("EUI", ""), "W": "d", "Gbit/s": "d", "s per pass": ".2f"}
     columns |= dict.fromkeys(parts, ".0%")
     common.table(rows, {**columns, "GB per worker": ".0f", "MB sent": ",.0f"})
-    return rows
 
 
 def limits(at: Constants) -> None:
-    """Print from how many items on replication costs more than the entries, and memory."""
+    """Print from how many items on they cost more than the entries, and more than 64 GB."""
     rows = []
     for workers, gigabits in ((8, 10), (8, 25), (100, 25), (100, 100), (1000, 25), (1000, 100)):
         per_worker = 1e8  # entries
         compute = at.entry * per_worker * 64 / 32
-        per_item = 64 * (16 * (1 - 1 / workers) * 8 / (gigabits * 1e9) + at.replicated)
+        byte = max(8 / (gigabits * 1e9), at.byte)
+        per_item = 64 * (16 * (1 - 1 / workers) * byte + at.copied)
+        fixed = at.message * n_messages(workers) + at.stored * n_stored(workers, 1e9, 64)
         rows.append({
             "workers": workers, "Gbit/s": gigabits,
-            "items: half the pace": compute / per_item,
+            "items: half the pace": max(0.0, compute - fixed) / per_item,
             "items: 64 GB": 64e9 / (36 * 64),
         })  # fmt: skip
     columns = {"workers": "d", "Gbit/s": "d"}
@@ -166,19 +209,21 @@ def limits(at: Constants) -> None:
 
 
 def main() -> None:
+    """Fit the constants, check them and simulate clusters."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("report", type=Path, nargs="?", help="JSON of ray_overhead.py")
+    parser.add_argument("report", type=Path, help="JSON of ray_overhead.py")
     args = parser.parse_args()
-    at = Constants()
-    common.start("Cost model of a pass on a cluster", str(args.report or "constants of the script"))
-    if args.report is not None:
-        report = json.loads(args.report.read_text())["results"]
-        at = fitted(report, at)
-        print(f"- network {1e-9 / at.byte:.2f} GB/s, a message {1e3 * at.message:.2f} ms\n")
-        check(report, at)
-    print("Clusters of workers with 32 threads, K = 64 (shares of the time of a pass):\n")
+    common.start("Cost model of a pass on a cluster", str(args.report))
+    report = json.loads(args.report.read_text())
+    cores, results = report["machine"]["cores"], report["results"]
+    at = fitted(results, cores)
+    print(f"- entry and component {1e9 * at.entry:.3f} ns, row and component {1e9 * at.row:.2f} ns")
+    print(f"- {1e-9 / max(at.byte, 1e-15):.2f} GB/s, a stored array {1e3 * at.stored:.2f} ms, "
+          f"a message {1e3 * at.message:.2f} ms\n")  # fmt: skip
+    check(results, at, cores)
+    print("\nClusters of workers with 32 threads, K = 64 (shares of the time of a pass):\n")
     simulate(at)
     print("Items from which on they cost as much as 100M entries per worker, K = 64, and the items")
     print("whose replicated state needs 64 GB; beyond, items must be partitioned:\n")

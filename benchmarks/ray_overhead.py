@@ -4,8 +4,9 @@ Turns are taken: one process with as many threads as there are workers, then the
 thread each, on a cluster of this machine and on the same shards. Time per pass is (time of many -
 time of few passes) / (many - few), so set-up drops out. CPU seconds are those of all workers
 together: on a busy machine they tell more than time. Bytes are those of the arrays that a worker
-sends to the others. The second table times the two large exchanges of a pass alone, for several numbers of workers, items
-and components; ``cost_model.py`` takes its constants from the JSON of this script.
+sends to the others. The second table times the two large exchanges of a pass alone, for several
+numbers of workers, items and components, and the third the CPU of a pass on one thread for several
+shapes. ``cost_model.py`` takes its constants from the JSON of this script.
 """
 
 import logging
@@ -25,6 +26,17 @@ from hcpf.core.collective import row_block
 from hcpf.distributed.actor import RayNetwork, RayWorker
 from hcpf.distributed.connection import connected
 from hcpf.distributed.messages import MessageCollective
+
+SIZES = (
+    (1, 1), (500, 32), (1_000, 64), (5_000, 64), (10_000, 16), (10_000, 64), (20_000, 32),
+    (20_000, 64), (40_000, 64),
+)  # fmt: skip
+"""Items and components of the exchanges."""
+SHAPES = (
+    (4_000_000, 40_000, 10_000), (1_000_000, 40_000, 10_000), (1_000_000, 160_000, 10_000),
+    (2_000_000, 80_000, 5_000),
+)  # fmt: skip
+"""Entries, users and items of the passes of one thread."""
 
 
 class Usage(logging.Handler):
@@ -56,7 +68,8 @@ class Exchanger(RayWorker):
             comm.sum(np.ones(1))  # all begin together
             began = perf_counter()
             comm.sum_rows(totals)
-            comm.gather(factors)
+            both = comm.gather(factors)
+            factors = both[rows].copy()
             seconds.append(perf_counter() - began)
         return seconds[1:]
 
@@ -81,6 +94,19 @@ def exchanges(workers: int, sizes: Sequence[tuple[int, int]], repeats: int) -> l
         })  # fmt: skip
     for worker in group:
         ray.kill(worker)
+    return rows
+
+
+def compute(args: Any) -> list[dict]:
+    """Time the passes of one thread on several shapes of data."""
+    rows = []
+    for entries, users, items in SHAPES:
+        data = Interactions.from_matrix(common.power_law_pairs(entries, users, items, args.seed))
+        few, many = (fit_seconds(data, args, n, "local", 1)[1] for n in (2, 12))
+        rows.append({
+            "entries": entries, "users": users, "items": items, "K": args.components,
+            "CPU s": (many - few) / 10,
+        })  # fmt: skip
     return rows
 
 
@@ -157,8 +183,9 @@ def main() -> None:
             "s waiting": ".3f", "CPU s": ".3f", "CPU ratio": ".2f",
         }  # fmt: skip
         common.table(rows, columns)
-        sizes = (1, 1), (1_000, 64), (10_000, 16), (10_000, 64), (40_000, 64)
-        moved = [row for n in (2, 3, 4) for row in exchanges(n, sizes, args.exchanges)]
+        moved = [row for n in (2, 3, 4) for row in exchanges(n, SIZES, args.exchanges)]
+    work = compute(args)
+    common.table(work, {"entries": ",d", "users": ",d", "items": ",d", "K": "d", "CPU s": ".4f"})
     common.table(
         moved,
         {
@@ -174,7 +201,7 @@ def main() -> None:
     facts["local_cpu"] = local_cpu
     facts |= {"few": few, "many": many, "entries": args.entries, "users": args.users}
     facts |= {"items": args.items, "components": args.components, "workers": args.workers}
-    common.finish(header, {**facts, "exchanges": moved}, args.json)
+    common.finish(header, {**facts, "exchanges": moved, "compute": work}, args.json)
 
 
 if __name__ == "__main__":

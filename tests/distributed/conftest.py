@@ -1,5 +1,6 @@
-"""A Ray cluster of two nodes on this machine, shared by all tests that need one."""
+"""A Ray cluster of two nodes on this machine, shared by the tests of a module."""
 
+import logging
 import os
 import secrets
 import shutil
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hcpf import RayEngine
+from hcpf import RayEngine, elements, simulate
 
 TESTS = Path(__file__).parents[1]
 TOKEN = secrets.token_hex(32)
@@ -42,9 +43,12 @@ class TwoNodes:
         self.cluster.shutdown()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ray_environment():
-    """Environment variables that Ray reads when it is imported; its files go to a short path."""
+    """Environment variables that Ray reads when it is imported; its files go to a short path.
+
+    Neither they nor what Ray does to logging is left to other tests.
+    """
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed")
     folder = tempfile.mkdtemp(prefix="hcpf-ray-", dir="/tmp")
@@ -59,12 +63,14 @@ def ray_environment():
         "RAY_health_check_period_ms": "500",
         "RAY_health_check_timeout_ms": "2000",
         "RAY_health_check_failure_threshold": "3",
+        "RAY_worker_niceness": "0",  # with Ray's 15, workers starve next to other tests
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONPATH": os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")]),
     }
-    before = {name: os.environ.get(name) for name in values}
+    before, factory = {name: os.environ.get(name) for name in values}, logging.getLogRecordFactory()
     os.environ.update(values)
     yield values
+    logging.setLogRecordFactory(factory)
     for name, value in before.items():
         if value is None:
             os.environ.pop(name, None)
@@ -73,7 +79,7 @@ def ray_environment():
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def two_nodes(ray_environment):
     nodes = TwoNodes()
     yield nodes
@@ -86,4 +92,14 @@ def two_nodes(ray_environment):
 @pytest.fixture
 def engine(two_nodes):
     two_nodes.replace_lost_node()
-    return RayEngine(workers=2, address=two_nodes.address, silence_seconds=30, start_seconds=60)
+    return RayEngine(workers=2, address=two_nodes.address, silence_seconds=60)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Simulated interactions in four shards."""
+    element = elements.Gamma(2.0, 0.1)
+    data = simulate(120, 40, n_components=3, density=0.1, element=element, random_state=0)
+    path = tmp_path_factory.mktemp("data") / "shards"
+    data.interactions.to_shards(path, n_shards=4)
+    return path

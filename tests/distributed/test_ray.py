@@ -13,9 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+import hcpf
 from distributed.faults import Fault, FaultyParts
 from distributed.test_messages import ThreadNetwork
+from hcpf import HCPF, Shards
+from hcpf.cli.app import app
 from hcpf.distributed.messages import Mailbox, MessageCollective
 from hcpf.errors import CheckpointError, ClusterError, ParameterError
 from hcpf.training.engine import LOCAL_ENGINE, SplitParts
@@ -89,7 +93,7 @@ def test_workers_on_two_nodes_have_the_bits_of_threads(engine, settings):
 
 # Calls: before the first, while laying out, in a pass, between two checkpoints, near the end.
 @pytest.mark.parametrize(
-    "calls", [(0, 60, 110), pytest.param((3, 5, 61, 62, 90), marks=pytest.mark.slow)]
+    "calls", [(0, 60), pytest.param((3, 5, 61, 62, 90, 110), marks=pytest.mark.slow)]
 )
 def test_lost_workers_do_not_change_the_result(engine, plain, calls, tmp_path, caplog):
     faults = [
@@ -178,6 +182,30 @@ def test_more_workers_than_fit_are_refused(engine, plain):
 def test_algorithm1_is_refused(engine):
     with pytest.raises(ParameterError, match="Algorithm 1 updates pair by pair"):
         engine.run(*make_job(solver="algorithm1", vary_by=None))
+
+
+def test_a_folder_is_fitted_as_in_memory(engine, folder):
+    shards = Shards.open(folder)
+    arguments = {"element": "gamma", "n_fits": 1, "max_iter": 6, "random_state": 0}
+    model = HCPF(3, tempering=1.0, **arguments).fit(shards, engine=engine, validation=0.1)
+    alone = HCPF(3, tempering=1.0, **arguments).fit(shards.to_memory(), validation=0.1)
+    assert model.history_[-1].elbo == pytest.approx(alone.history_[-1].elbo, rel=1e-4)
+    np.testing.assert_array_equal(model.users_, alone.users_)
+    np.testing.assert_allclose(
+        model.posterior_.users.mean, alone.posterior_.users.mean, rtol=0.05, atol=1e-3
+    )
+
+
+def test_the_command_line_fits_on_a_cluster(engine, folder, tmp_path):
+    data, model = tmp_path / "data.csv", tmp_path / "model"
+    entries = Shards.open(folder).to_memory().matrix.tocoo()
+    columns = np.column_stack([entries.row, entries.col, entries.data])
+    np.savetxt(data, columns, "%g", delimiter=",", header="user,item,value", comments="")
+    command = f"fit {data} --engine ray --workers 2 --address {engine.address} --quick"
+    command += f" --element gamma -K 3 --max-iter 4 --output {model} --json"
+    done = CliRunner().invoke(app, command.split())
+    assert done.exit_code == 0, done.output
+    assert hcpf.load(model).n_iter == 4
 
 
 DRIVER = """

@@ -116,8 +116,11 @@ class _WorkerLostError(Exception):
 class _Group:
     """The workers of one attempt."""
 
-    def __init__(self, engine: RayEngine, placement: Any, workers: list[Any]) -> None:
+    def __init__(
+        self, engine: RayEngine, placement: Any, workers: list[Any], n_cpus: float
+    ) -> None:
         self._engine, self._placement, self.workers = engine, placement, workers
+        self._n_cpus = n_cpus
         self._places: list[Any] = [None] * len(workers)
         self._signs: list[Any] = [None] * len(workers)
         self.reached = (0, 0)
@@ -129,17 +132,27 @@ class _Group:
         from ray.util.placement_group import placement_group, remove_placement_group
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-        size, n_cpus = _share_cpus(engine, size)
-        placement = placement_group([{"CPU": n_cpus}] * size, strategy="SPREAD")
-        deadline = time.monotonic() + engine.start_seconds
-        while not placement.wait(_TICK_SECONDS):
-            if time.monotonic() > deadline:
+        deadline, nodes, placement, n_cpus = (
+            time.monotonic() + engine.start_seconds,
+            None,
+            None,
+            0.0,
+        )
+        while placement is None or not placement.wait(_TICK_SECONDS):
+            now = _node_cpus()
+            if now != nodes:  # also where Ray notices only now that a node is lost
+                if placement is not None:
+                    remove_placement_group(placement)
+                nodes, (size, n_cpus) = now, _share_cpus(engine, size, now)
+                placement = placement_group([{"CPU": n_cpus}] * size, strategy="SPREAD")
+            elif time.monotonic() > deadline:
                 remove_placement_group(placement)
                 raise ClusterError(
                     f"{size} workers with {n_cpus:g} CPUs each found no place in the cluster "
-                    f"within {engine.start_seconds:g} s: {_describe_nodes()}. Use fewer workers, "
-                    "or wait for other jobs."
+                    f"within {engine.start_seconds:g} s: it has {len(now)} nodes with "
+                    f"{sum(now):g} CPUs together. Use fewer workers, or wait for other jobs."
                 )
+        assert size is not None
         kind = actor_class(n_cpus)
         workers = [
             kind.options(
@@ -149,7 +162,7 @@ class _Group:
             ).remote(rank)
             for rank in range(size)
         ]
-        return cls(engine, placement, workers)
+        return cls(engine, placement, workers, n_cpus)
 
     def run(self, parts: Parts, job: Job, watch: Watch) -> list[Any]:
         """Train, and return the users and posteriors of all workers in rank order."""
@@ -158,7 +171,7 @@ class _Group:
         size, silence = len(self.workers), self._engine.silence_seconds
         plan = replace(job.plan, progress=False)
         if plan.n_threads is None:
-            plan = replace(plan, n_threads=max(1, int(_share_cpus(self._engine, size)[1])))
+            plan = replace(plan, n_threads=max(1, int(self._n_cpus)))
         job = replace(job, plan=plan)
         runs = [
             worker.run.options(num_returns=3).remote(
@@ -356,9 +369,9 @@ def _short(error: BaseException) -> str:
     return " ".join(str(error).split())[:300]
 
 
-def _share_cpus(engine: RayEngine, size: int | None) -> tuple[int, float]:
+def _share_cpus(engine: RayEngine, size: int | None, cpus: Sequence[float]) -> tuple[int, float]:
     """Return the number of workers and the CPUs of each: an equal share of a node."""
-    cpus = [n for n in _node_cpus() if n > 0]
+    cpus = [n for n in cpus if n > 0]
     size = max(len(cpus), 1) if size is None else size
     if engine.cpus_per_worker is not None or not cpus:
         return size, float(engine.cpus_per_worker or 1)
@@ -370,11 +383,6 @@ def _node_cpus() -> list[float]:
     import ray
 
     return [node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]]
-
-
-def _describe_nodes() -> str:
-    cpus = _node_cpus()
-    return f"it has {len(cpus)} nodes with {sum(cpus):g} CPUs together"
 
 
 def _joined(results: Sequence[tuple[Any, Ensemble]]) -> Ensemble:
