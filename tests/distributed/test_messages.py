@@ -74,7 +74,7 @@ def test_all_four_calls_add_up_in_rank_order(route, size, n_rows):
 
     def work(comm):
         x = arrays[comm.rank]
-        return comm.sum(x), comm.max(x), comm.gather(x[: comm.rank + 1]), comm.sum_rows(x)
+        return comm.sum(x), comm.max(x), comm.gather(x[: comm.rank + 1]), comm.sum_rows(x)[0]
 
     for rank, (added, largest, gathered, own) in enumerate(run_all(size, work)):
         np.testing.assert_array_equal(added, total)

@@ -59,7 +59,10 @@ class ThreadCollective:
     def gather(self, x):
         return np.concatenate(self._exchange("gather", x))
 
-    def sum_rows(self, x):
+    def sum_rows(self, *arrays):
+        return tuple(self._sum_rows(x) for x in arrays)
+
+    def _sum_rows(self, x):
         own = row_block(self.rank, self.size, len(x))
         total, *others = (part[own] for part in self._exchange("sum_rows", x))
         for other in others:

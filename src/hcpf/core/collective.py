@@ -40,8 +40,8 @@ class Collective(Protocol):
         """Return all workers' arrays (of any length) joined along the first axis."""
         ...
 
-    def sum_rows(self, x: FloatArray) -> FloatArray:
-        """Return the sum of all workers' arrays in this worker's ``row_block``."""
+    def sum_rows(self, *arrays: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the sums of all workers' arrays in this worker's ``row_block``."""
         ...
 
 
@@ -63,9 +63,9 @@ class LocalCollective:
         """Return ``x``."""
         return x
 
-    def sum_rows(self, x: FloatArray) -> FloatArray:
-        """Return ``x``."""
-        return x
+    def sum_rows(self, *arrays: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the arrays."""
+        return arrays
 
 
 LOCAL = LocalCollective()

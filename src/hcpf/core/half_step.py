@@ -7,9 +7,12 @@ statistics. The entries of an item are spread over the workers: each accumulates
 users, the sums are added up, and every worker applies them to its block of items.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcpf._types import FloatArray
 from hcpf.core import kernels
@@ -119,25 +122,34 @@ def _update_items(
     local = accumulate(mine, other, layout, tables)
     info = StepInfo(*local.counts.sum(axis=0)[[COUNT, CUT]].tolist())
     rows, factors = row_block(comm.rank, comm.size, mine.n_rows), mine.factors
-    listed = local.listed_means
-    found = Statistics(
-        comm.sum_rows(local.totals),
-        # Without listed pairs these are zeros, as large as all the rest.
-        comm.sum_rows(listed) if layout.listed.sign != 0 else listed[rows],
-        comm.sum_rows(local.counts),
-    )
+    if layout.listed.sign != 0:
+        found = Statistics(*comm.sum_rows(*local))
+    else:  # the means are zeros, as large as all the rest
+        totals, counts = comm.sum_rows(local.totals, local.counts)
+        found = Statistics(totals, local.listed_means[rows], counts)
     mine.mean_sums = apply(mine, other, layout, found, prior, rows)
     info = _add_up(mine, info, comm)
-    # As few messages as there are types: each one costs as much as tens of kilobytes.
-    for arrays in (
-        (factors.a, factors.mean),
-        (factors.activity_b, factors.count, factors.cross_count, factors.value_sum),
-    ):
-        gathered = comm.gather(np.stack([array[rows] for array in arrays], axis=1))
-        for position, array in enumerate(arrays):
-            array[:] = gathered[:, position]
+    _exchange_blocks(
+        (
+            factors.a, factors.mean, factors.activity_b, factors.count, factors.cross_count,
+            factors.value_sum,
+        ),
+        rows, comm,
+    )  # fmt: skip
     kernels.scale_rows(factors)  # sets g, the scales and the multipliers from these
     return info
+
+
+def _exchange_blocks(arrays: Sequence[NDArray[Any]], rows: slice, comm: Collective) -> None:
+    """Fill in the rows of the other workers, in one message of bytes for arrays of all types."""
+    flat = [array.reshape(len(array), prod(array.shape[1:])) for array in arrays]  # no -1: 0 rows
+    blocks = [array[rows].view(np.uint8) for array in flat]
+    gathered, first = comm.gather(np.concatenate(blocks, axis=1)), 0
+    for array, block in zip(arrays, blocks, strict=True):
+        last = first + block.shape[1]
+        column = np.ascontiguousarray(gathered[:, first:last])
+        array[:] = column.view(array.dtype).reshape(array.shape)
+        first = last
 
 
 def _add_up(mine: AxisState, info: StepInfo, comm: Collective) -> StepInfo:

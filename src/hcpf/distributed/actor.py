@@ -61,6 +61,11 @@ class Usage:
     cpu_seconds: float
 
 
+def _n_bytes(payload: Any) -> int:
+    """Return the size of a tuple of arrays; 0 for anything else."""
+    return sum(x.nbytes for x in payload) if isinstance(payload, tuple) else 0  # pyright: ignore
+
+
 class RayNetwork:
     """Carries messages by calls of the other actors; large arrays go through the object store."""
 
@@ -72,8 +77,8 @@ class RayNetwork:
         """Send a message to some workers, without waiting for them."""
         import ray
 
-        if len(ranks) > 1 and isinstance(payload, np.ndarray) and payload.nbytes > _STORED_BYTES:
-            payload = ray.put(payload)  # pyright: ignore[reportUnknownArgumentType]
+        if len(ranks) > 1 and _n_bytes(payload) > _STORED_BYTES:
+            payload = ray.put(payload)
         for rank in ranks:
             self._deliver[rank].remote(self.rank, key, payload)
 

@@ -79,31 +79,35 @@ class MessageCollective:
         """Return all workers' arrays (of any length) joined along the first axis."""
         return self._exchange("gather", x, np.concatenate)
 
-    def sum_rows(self, x: FloatArray) -> FloatArray:
-        """Return the sum of all workers' arrays in this worker's ``row_block``."""
-        return self._reduce_rows("sum_rows", x, _sum)
+    def sum_rows(self, *arrays: FloatArray) -> tuple[FloatArray, ...]:
+        """Return the sums of all workers' arrays in this worker's ``row_block``."""
+        return self._reduce_rows("sum_rows", arrays, _sum)
 
     def _reduce(
         self, name: str, x: NDArray[Any], combine: Callable[[Sequence[NDArray[Any]]], NDArray[Any]]
     ) -> Any:
         if x.nbytes <= _SMALL_BYTES:
             return self._exchange(name, x, combine)
-        rows = self._reduce_rows(name, x.reshape(-1), combine)
+        (rows,) = self._reduce_rows(name, (x.reshape(-1),), combine)
         return self._exchange(name, rows, np.concatenate).reshape(x.shape)
 
     def _reduce_rows(
         self,
         name: str,
-        x: NDArray[Any],
+        arrays: tuple[NDArray[Any], ...],
         combine: Callable[[Sequence[NDArray[Any]]], NDArray[Any]],
-    ) -> NDArray[Any]:
+    ) -> tuple[NDArray[Any], ...]:
         """Send every worker its block of rows, and combine the blocks of the own rows."""
         key = self._next(name)
+
+        def rows_of(rank: int) -> tuple[NDArray[Any], ...]:
+            return tuple(x[row_block(rank, self.size, len(x))] for x in arrays)
+
         for step in range(1, self.size):  # everyone begins with another, so that nobody is flooded
             other = (self.rank + step) % self.size
-            self._send([other], key, x[row_block(other, self.size, len(x))])
-        own = x[row_block(self.rank, self.size, len(x))]
-        return combine([own if j == self.rank else self._receive(j, key) for j in self._ranks])
+            self._send([other], key, rows_of(other))
+        parts = [rows_of(j) if j == self.rank else self._receive(j, key) for j in self._ranks]
+        return tuple(combine(same) for same in zip(*parts, strict=True))
 
     def _exchange(
         self,
@@ -114,8 +118,9 @@ class MessageCollective:
         """Combine the arrays of all workers, and return the result on all of them."""
         key = self._next(name)
         if self.size <= MAX_DIRECT:
-            self._send([j for j in self._ranks if j != self.rank], key, x)
-            return combine([x if j == self.rank else self._receive(j, key) for j in self._ranks])
+            self._send([j for j in self._ranks if j != self.rank], key, (x,))
+            parts = [x if j == self.rank else self._receive(j, key)[0] for j in self._ranks]
+            return combine(parts)
         parent, children = parent_of(self.rank), children_of(self.rank, self.size)
         parts = [(self.rank, self._packed(x))]
         for child in children:
@@ -134,10 +139,10 @@ class MessageCollective:
         self.calls += 1
         return self.calls, name
 
-    def _send(self, ranks: Sequence[int], key: Key, x: NDArray[Any]) -> None:
+    def _send(self, ranks: Sequence[int], key: Key, arrays: tuple[NDArray[Any], ...]) -> None:
         if ranks:
-            self.bytes_sent += x.nbytes * len(ranks)
-            self._network.send(ranks, key, x)
+            self.bytes_sent += sum(x.nbytes for x in arrays) * len(ranks)
+            self._network.send(ranks, key, arrays)
 
     def _receive(self, rank: int, key: Key) -> Any:
         began, self.waits_for = time.perf_counter(), rank
