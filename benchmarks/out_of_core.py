@@ -1,7 +1,7 @@
 """Fits to data on disk: time, anonymous memory and bytes read of each phase.
 
 Phases: ``simulate`` writes shards as they are drawn, ``fit`` fits a model to them, and ``memory``
-fits the same model to the same entries in memory. Each phase runs in a process of its own, which
+fits the same model to the same entries in memory. Each phase runs in a separate process, which
 stores its figures in FOLDER; phases that are done are not run again, and a fit with
 ``--checkpoint`` resumes. Every pass adds a line to FOLDER/PHASE.jsonl, so a fit that is stopped
 leaves its figures (the ELBO is that of the last evaluation). The anonymous memory (RssAnon) and the
