@@ -2,9 +2,11 @@ r"""Limits on the influence of one odd entry on the mean of its user or item.
 
 The conjugate posterior of a row's mean is linear in its entries: one entry of a thousand times the
 usual value moves the mean of its row without bound, and every prediction for the row with it. An
-entry therefore counts at most ``limit`` times what the prior expects of it. The limit is the
-largest ratio that a second entry of the same row confirms, or a lower one under which the entries
-of a row are predicted better by its other entries (leave-one-out).
+entry that outweighs the prior and all other entries of its row therefore counts only as much as
+these, or ``limit`` times what the prior expects of it if that is more. The limit is the largest
+ratio that a second entry of the same row confirms, or a lower one under which the entries of a row
+are predicted better by its other entries (leave-one-out). In rows of many entries none outweighs
+the others, and heavy tails keep their weight.
 
 Training is not affected: the limit is applied to the theta posteriors of a finished fit.
 """
@@ -165,7 +167,10 @@ def _ratio(theta: ThetaPosterior, terms: EntryTerms) -> FloatArray:
 
 
 def _counted(theta: ThetaPosterior, terms: EntryTerms) -> FloatArray:
-    return np.minimum(terms.chi, theta.limit * (theta.chi0 / theta.nu0) * terms.nu)
+    """Return what each entry counts: up to the limit, or as much as the rest of its row."""
+    rest = theta.chi0 + np.bincount(terms.row, terms.chi)[terms.row] - terms.chi
+    limit = theta.limit * (theta.chi0 / theta.nu0) * terms.nu
+    return np.minimum(terms.chi, np.maximum(limit, rest))
 
 
 def _leave_one_out(theta: ThetaPosterior, terms: EntryTerms, conjugate: Conjugate) -> FloatArray:
