@@ -16,7 +16,7 @@ $(READY): pyproject.toml constraints.txt
 
 # What a shop's customers will probably buy next, and for how much: on the bundled data.
 demo: setup
-	$(BIN)/hcpf compare retail -K 20 --quick
+	$(BIN)/hcpf compare retail -K 10 --quick
 	$(BIN)/hcpf fit retail --element gamma --vary-by both -K 20 --seed 0 -o demo/model --overwrite
 	$(BIN)/hcpf info demo/model --names retail
 	$(BIN)/hcpf recommend demo/model 12347 12352 17850 -n 5 --names retail
