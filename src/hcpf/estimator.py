@@ -114,8 +114,9 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         The number of fits from different seeds.
     combine : {"average", "best"}
         Whether the rates of the fits are averaged, or the fit with the highest ELBO is kept.
-    priors : "auto", "paper" or Priors
-        The priors of the factors and activities.
+    priors : "auto", "paper", Priors or dict
+        The priors of the factors and activities. A dict such as ``{"item_shape": 1.0}`` has numbers
+        that replace those of "auto"; a new shape of factors keeps their scale.
     tempering : float or "auto"
         Power of the likelihood; 1 is the ordinary posterior, larger values give a cold posterior.
         "auto" is 1 unless the held-out likelihood of short fits is clearly higher with a stronger

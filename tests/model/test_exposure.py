@@ -19,7 +19,8 @@ from hcpf.data.ids import IdIndex
 from hcpf.elements import Degenerate, Gamma, Poisson
 from hcpf.errors import InputError, ModelError
 from hcpf.model.alignment import with_exposure
-from model.small import by_hand, name_of, quick, settings_of
+from hcpf.model.components import summarize_components
+from model.small import by_hand, draw_matrix, name_of, quick, settings_of
 from model.test_against_twin import converge, even_start, model_at
 
 POISSON = ValueModel(Poisson(0.8))
@@ -375,3 +376,27 @@ def test_known_exposures_tell_activity_from_depth():
         found[exposure is None] = [np.corrcoef(level, x)[0, 1] for x in (truth, np.log(depth))]
     assert found[True][0] < 0.5 < 0.8 < found[True][1]
     assert found[False][0] > 0.8 > 0.3 > abs(found[False][1])
+
+
+def test_shares_are_of_the_entries_expected_at_the_exposures():
+    """By hand, from the rates of all pairs."""
+    rng = np.random.default_rng(0)
+    data = Interactions.from_matrix(draw_matrix(Poisson(2.0), shape=(12, 9)))
+    days, sold = rng.uniform(1, 50, 12), rng.uniform(1, 30, 9)
+    model = quick(3, element=Poisson(2.0)).fit(data, user_exposure=days, item_exposure=sold).model_
+    s, v = (model.factors(axis).values for axis in ("users", "items"))
+    parts = days[:, None, None] * sold[None, :, None] * s[:, None, :] * v[None, :, :]
+    expected = model.rate(data.users[:, None], data.items)
+    np.testing.assert_allclose(parts.sum(axis=2), expected, rtol=1e-5)
+    by_user, by_item = parts.sum(axis=1), parts.sum(axis=0)
+    users = by_user / by_user.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.factors("users", "share").values, users, rtol=1e-5)
+    items = by_item / by_item.sum(axis=0)
+    np.testing.assert_allclose(model.factors("items", "share").values, items, rtol=1e-5)
+    found, order = summarize_components(model), np.argsort(-by_item.sum(axis=0))
+    np.testing.assert_allclose(found.share, by_item.sum(axis=0)[order] / parts.sum(), rtol=1e-5)
+    np.testing.assert_allclose(found.item_share, items.T[order], rtol=1e-5)
+    np.testing.assert_allclose(
+        found.lift, (items / by_item.sum(axis=1)[:, None] * parts.sum()).T[order], rtol=1e-5
+    )
+    np.testing.assert_array_equal(found.mean, v.T[order])

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 from hcpf import HCPF
+from hcpf.core.value_model import ValueModel
 from hcpf.elements import Binomial, Gamma, Normal
-from hcpf.errors import SupportError
+from hcpf.errors import ParameterError, SupportError
 from hcpf.training import auto, resolve
 from hcpf.training.held_out import TrainingSplit
 from hcpf.training.resolve import (
@@ -110,3 +112,32 @@ def test_excluded_pairs_are_no_zeros_in_the_choice_of_an_element(caplog, monkeyp
         scores.append(max(float(line.split()[-1]) for line in lines))
     # Of what is left 90% is observed; with the excluded pairs as zeros it would be about a half.
     assert scores[1] > scores[0] + 0.3
+
+
+def test_numbers_given_replace_those_of_auto_and_shapes_keep_the_scale():
+    matrix = sparse.random_array((60, 40), density=0.2, rng=np.random.default_rng(0), format="csr")
+    split, value_model = TrainingSplit(matrix, None, None), ValueModel(Gamma(2.0, 1.0))
+    auto_priors = resolve_priors("auto", split, value_model, 4)
+    found = resolve_priors({"item_shape": 1.5}, split, value_model, 4)
+    assert found.item_shape == 1.5
+    assert found.expected(4) == pytest.approx(auto_priors.expected(4))
+    assert found.user_activity_mean == auto_priors.user_activity_mean
+    both = resolve_priors({"item_shape": 1.5, "item_activity_mean": 7}, split, value_model, 4)
+    assert (both.item_shape, both.item_activity_mean) == (1.5, 7.0)
+    assert resolve_priors({}, split, value_model, 4) == auto_priors
+    with pytest.raises(ParameterError, match=r"unknown name 'shape'\. Names are user_shape, "):
+        resolve_priors({"shape": 1.0}, split, value_model, 4)
+    with pytest.raises(ParameterError, match="item_shape"):
+        resolve_priors({"item_shape": -1.0}, split, value_model, 4)
+
+
+def test_a_model_with_some_prior_numbers_is_saved_cloned_and_resumed(tmp_path):
+    matrix = sparse.random_array((30, 20), density=0.3, rng=np.random.default_rng(0), format="csr")
+    settings = {"element": "gamma", "n_fits": 1, "tempering": 1, "random_state": 0, "max_iter": 4}
+    model = HCPF(2, priors={"item_shape": 2.0}, **settings)
+    fitted = clone(model).fit(matrix, checkpoint=tmp_path / "run")
+    assert fitted.priors_.item_shape == 2.0
+    again = model.fit(matrix, checkpoint=tmp_path / "run")
+    np.testing.assert_array_equal(again.components_, fitted.components_)
+    fitted.save(tmp_path / "model")
+    assert HCPF.load(tmp_path / "model").priors == {"item_shape": 2.0}

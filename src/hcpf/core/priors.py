@@ -1,7 +1,8 @@
 """The six hyperparameters of the hierarchical gamma priors."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -93,6 +94,26 @@ class Priors:
         """
         mean = shape / np.sqrt(expected / whole("n_components", n_components))
         return cls(shape, activity_shape, mean, shape, activity_shape, mean)
+
+    def with_numbers(self, given: Mapping[str, Any]) -> "Priors":
+        """Return priors with some numbers replaced.
+
+        A new shape of factors keeps their scale: unless it is given, too, the mean of the
+        activities changes in proportion.
+        """
+        names = [field.name for field in fields(self)]
+        if unknown := [name for name in given if name not in names]:
+            raise ParameterError(
+                f"priors: unknown name {unknown[0]!r}. Names are {', '.join(names)}."
+            )
+        found = replace(self, **given)
+        scaled = {
+            f"{word}_activity_mean": getattr(self, f"{word}_activity_mean")
+            * (getattr(found, f"{word}_shape") / getattr(self, f"{word}_shape"))
+            for word in ("user", "item")
+            if f"{word}_activity_mean" not in given
+        }
+        return replace(found, **scaled)
 
     def for_exposure(self, user: float, item: float) -> "Priors":
         """Return priors that expect the same counts where exposures are this large on average."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hcpf._checks import number, one_of, whole
 from hcpf._types import FloatArray
+from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
 from hcpf.data.canonical import IdArray
 from hcpf.data.interactions import Interactions
@@ -34,7 +35,8 @@ class Components:
     share : ndarray
         Of all expected entries of the matrix, those that each component accounts for.
     item_share : ndarray
-        K x items: of the component's expected entries, those of each item, so v_ik / sum_i v_ik.
+        K x items: of the component's expected entries, those of each item: v_ik / sum_i v_ik, with
+        v_ik times the exposure of the item.
     lift : ndarray
         K x items: how many times larger that share is than the item's share of everything.
     overlap : ndarray
@@ -137,7 +139,9 @@ def top_items(
 def summarize_components(model: "FittedModel", fit: int = 0) -> Components:
     """Summarize the components of one fit, by default of the first (or best)."""
     posterior = fit_at(model, fit)
-    users, items = posterior.users.mean, posterior.items.mean
+    users, items = (
+        posterior.axis(axis).exposed_mean_.astype(np.float64) for axis in (Axis.USERS, Axis.ITEMS)
+    )
     by_component = users.sum(axis=0) * items.sum(axis=0)
     order = np.argsort(-by_component, kind="stable")
     share = by_component[order] / by_component.sum()
@@ -155,7 +159,7 @@ def summarize_components(model: "FittedModel", fit: int = 0) -> Components:
         user_share=user_share,
         value_share=None if by_value is None else by_value[order] / by_value.sum(),
         number=order + fit * model.n_components,
-        mean=items.T[order],
+        mean=posterior.items.mean.T[order],
         scaled=scaled(posterior.items).T[order],
     )
 

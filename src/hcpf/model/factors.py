@@ -66,9 +66,10 @@ def factor_values(
     mean = combined.factors(axis).astype(np.float64)
     if kind == "mean":
         return mean
-    if axis is Axis.ITEMS:
-        return shares(mean)
-    return shares((mean * combined.factors(Axis.ITEMS).sum(axis=0, dtype=np.float64)).T).T
+    if axis is Axis.USERS:  # whose own exposure cancels
+        return shares((mean * combined.rate_sums(Axis.ITEMS)).T).T
+    exposure = posteriors[0].items.exposure
+    return shares(mean if exposure is None else mean * exposure[:, None])
 
 
 def scaled(rows: FactorPosterior) -> FloatArray:

@@ -377,7 +377,8 @@ class FittedModel:
             is the mean times the activity parameter of the row, so that popular and rare rows
             compare: the gene score and the cell score of scHPF. "share" of items is the share of
             a component's expected entries, per column (the words of a topic); "share" of users is
-            the share of the user's expected entries, per row (the topics of a document).
+            the share of the user's expected entries, per row (the topics of a document). Expected
+            entries are those at the exposures of the fit; the other kinds are at exposure 1.
         fit : int, optional
             The columns of one fit only, counted from 0; its means are not divided.
 

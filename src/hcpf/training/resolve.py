@@ -1,6 +1,7 @@
 """Resolve what users give to numbers: the value model, the priors and the tempering."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from hcpf.elements.registry import CHOSEN_BY_DATA
 from hcpf.errors import EstimationError, InputError, ParameterError
 from hcpf.training.element_update import MAX_COUNT_RATIO, refit_at_rates
 from hcpf.training.held_out import MAX_ESTIMATION_VALUES, TrainingSplit
-from hcpf.training.settings import FitPlan
+from hcpf.training.settings import FitPlan, PriorChoice
 
 logger = logging.getLogger("hcpf")
 
@@ -107,7 +108,7 @@ def choose_value_model(
     vary_by: str | None = None,
     hurdle: bool = False,
     train_on: str = "full",
-    priors: str | Priors = "auto",
+    priors: PriorChoice = "auto",
 ) -> ValueModel:
     """Resolve what users give to a value model with all parameters of the element set.
 
@@ -212,7 +213,7 @@ def most_likely_element(values: FloatArray) -> Element:
     return candidate_elements(values)[0]
 
 
-def observed_count(element: Element, values: FloatArray, priors: str | Priors) -> float:
+def observed_count(element: Element, values: FloatArray, priors: PriorChoice) -> float:
     """Return E[n] of a pair when training on observed entries only.
 
     That of the paper, or as many elements as the values need.
@@ -224,14 +225,19 @@ def observed_count(element: Element, values: FloatArray, priors: str | Priors) -
 
 
 def resolve_priors(
-    priors: str | Priors, split: TrainingSplit, value_model: ValueModel, n_components: int
+    priors: PriorChoice, split: TrainingSplit, value_model: ValueModel, n_components: int
 ) -> Priors:
     """Resolve the ``priors`` argument, from the training part of the data only."""
     matrix = split.training
     if isinstance(priors, Priors):
         return priors
+    if isinstance(priors, Mapping):
+        return resolve_priors("auto", split, value_model, n_components).with_numbers(priors)
     if not isinstance(priors, str) or priors not in ("auto", "paper"):
-        raise ParameterError(f"priors must be 'auto', 'paper' or Priors(...); got {priors!r}.")
+        raise ParameterError(
+            "priors must be 'auto', 'paper', Priors(...) or a dict of numbers that replace those "
+            f"of 'auto', such as {{'item_shape': 1.0}}; got {priors!r}."
+        )
     cells = max(float(matrix.shape[0]) * matrix.shape[1] - split.n_excluded, float(matrix.nnz))
     density = matrix.nnz / cells
     expected = expected_count(density)

@@ -192,6 +192,10 @@ class Checkpoints:
         )
 
 
+PriorChoice = Literal["auto", "paper"] | Priors | Mapping[str, float]
+"""What ``HCPF`` takes as priors; a mapping has numbers that replace those of "auto"."""
+
+
 @dataclass(eq=False, repr=False)
 class Settings:
     """The parameters of ``HCPF``, unchecked, as scikit-learn requires."""
@@ -205,7 +209,7 @@ class Settings:
     train_on: Literal["full", "observed"] = _defaults.TRAIN_ON
     n_fits: int = _defaults.N_FITS
     combine: Literal["average", "best"] = "average"
-    priors: Literal["auto", "paper"] | Priors = "auto"
+    priors: PriorChoice = "auto"
     tempering: float | Literal["auto", "formula"] = "auto"
     solver: Literal["auto", "cavi", "svi", "algorithm1"] | Solver = "auto"
     start: Literal["auto", "noise", "clusters", "symmetric"] = "auto"

@@ -299,7 +299,7 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, float) and not isfinite(value):
         return {"float": repr(float(value))}  # which JSON has no word for
-    if isinstance(value, Mapping):  # a solver
+    if isinstance(value, Mapping):  # a solver, or some numbers of the priors
         return {name: _plain(part) for name, part in value.items()}
     return value if isinstance(value, str | int | float | bool | None) else None
 
@@ -315,4 +315,6 @@ def _revive(value: dict[str, Any]) -> Any:
         return float(value["float"])
     if "solver" in value:
         return _revived(value)
-    return Priors(**value["priors"]) if "priors" in value else _element_from_json(value)
+    if "priors" in value:
+        return Priors(**value["priors"])
+    return _element_from_json(value) if "element" in value else value
