@@ -21,6 +21,7 @@ DOCS = ROOT / "docs"
 _NEEDED = {
     "single-cell": ("anndata", "pandas"),
     "money": ("polars",),
+    "posterior": ("arviz", "pandas"),
     "scanpy": ("scanpy",),
     "quickstart": ("polars",),
 }
