@@ -9,7 +9,7 @@ import pytest
 
 from pages import DOCS, ROOT
 
-_CHECK = "library(reticulate); library(Matrix); stopifnot(py_numpy_available())"
+_CHECK = "library(reticulate); library(Matrix); stopifnot(py_numpy_available(initialize = TRUE))"
 
 
 def run_r(*arguments):
