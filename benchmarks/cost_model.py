@@ -191,17 +191,16 @@ def simulate(at: Constants) -> None:
 
 
 def limits(at: Constants) -> None:
-    """Print from how many items on they cost more than the entries, and more than 64 GB."""
+    """Print from how many items on their bytes and copies cost as much as the entries, or 64 GB."""
     rows = []
     for workers, gigabits in ((8, 10), (8, 25), (100, 25), (100, 100), (1000, 25), (1000, 100)):
         per_worker = 1e8  # entries
         compute = at.entry * per_worker * 64 / 32
         byte = max(8 / (gigabits * 1e9), at.byte)
         per_item = 64 * (16 * (1 - 1 / workers) * byte + at.copied)
-        fixed = at.message * n_messages(workers) + at.stored * n_stored(workers, 1e9, 64)
         rows.append({
             "workers": workers, "Gbit/s": gigabits,
-            "items: half the pace": max(0.0, compute - fixed) / per_item,
+            "items: half the pace": compute / per_item,
             "items: 64 GB": 64e9 / (36 * 64),
         })  # fmt: skip
     columns = {"workers": "d", "Gbit/s": "d"}
@@ -225,7 +224,7 @@ def main() -> None:
     check(results, at, cores)
     print("\nClusters of workers with 32 threads, K = 64 (shares of the time of a pass):\n")
     simulate(at)
-    print("Items from which on they cost as much as 100M entries per worker, K = 64, and the items")
+    print("Items whose bytes and copies cost as much as 100M entries per worker, K = 64, and those")
     print("whose replicated state needs 64 GB; beyond, items must be partitioned:\n")
     limits(at)
 
