@@ -95,3 +95,18 @@ def test_a_forked_process_has_helpers_of_its_own(monkeypatch):
     here = _fit(data)
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.apply_async(_fit, (data,)).get(timeout=60) == here
+
+
+def test_a_helper_that_is_late_is_not_waited_for(monkeypatch):
+    busy, done = threading.Event(), threading.Event()
+    monkeypatch.setattr(threads, "MOST_THREADS", 2)
+    threads._pool.cache_clear()
+    threads._pool().submit(lambda: busy.set() or done.wait(30))
+    busy.wait(30)
+    visits = []
+    with kernel_threads(2):
+        run_in_parallel(lambda first, last: visits.append((first, last)), 8)
+    assert not done.is_set()
+    assert [first for first, _ in visits] == list(range(8))
+    done.set()
+    threads._pool.cache_clear()

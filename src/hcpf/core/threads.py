@@ -55,8 +55,9 @@ def run_in_parallel(
 ) -> None:
     """Call ``kernel(first, last, *arguments)`` on ranges that together make up ``range(size)``.
 
-    ``work`` counts multiply-adds: few are done by the calling thread alone, since on a busy
-    machine another may be long in coming. The result does not depend on the number of threads.
+    ``work`` counts multiply-adds: few are done by the calling thread alone. On a busy machine
+    another may be long in coming; one that comes too late is not waited for. The result does not
+    depend on the number of threads.
     """
     threads = min(_chosen.get(), size) if work >= _WORTH_WAKING else 1
     if threads <= 1:
@@ -74,7 +75,8 @@ def run_in_parallel(
         help_out()
     finally:
         for helper in helpers:
-            helper.result()
+            if not helper.cancel():  # it has begun
+                helper.result()
 
 
 @contextmanager
