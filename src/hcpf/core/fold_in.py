@@ -8,7 +8,7 @@ for that, all rows from the first start, then all from the second, so that one c
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -230,7 +230,7 @@ class _FoldIn:
     def _fitted_starts(self, fitted: FactorPosterior, exposure: FloatArray) -> NDArray[np.int64]:
         """Return the fitted rows to begin from: a similar one each, then the rows' own."""
         n_fitted, known = len(fitted.mean_), self.new.known
-        candidates = np.linspace(0, n_fitted - 1, min(_N_CANDIDATES, n_fitted)).astype(np.int64)
+        candidates = _candidates(n_fitted)
         means, entries = fitted.mean_[candidates], self.layout.entries
         rates = np.maximum(self.other.factors.mean @ means.T, np.float32(_MIN_RATE))
         scores = np.log(rates)
@@ -295,6 +295,12 @@ def used_columns(matrix: Csr, exclude: Csr | None) -> tuple[NDArray[np.int64], N
     place = np.empty(matrix.shape[1], np.int32)
     place[columns] = np.arange(len(columns), dtype=np.int32)
     return columns, place
+
+
+@cache
+def _candidates(n_fitted: int) -> NDArray[np.int64]:
+    """Return the fitted rows that a new row is compared with."""
+    return np.linspace(0, n_fitted - 1, min(_N_CANDIDATES, n_fitted)).astype(np.int64)
 
 
 def stacked_rows(matrix: Csr, place: NDArray[np.int32], times: int) -> Csr:

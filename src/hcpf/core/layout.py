@@ -7,6 +7,7 @@ the observed ones. ``UserOrder`` shuffles users for minibatches.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ class Layout:
         """The number of entries of each row."""
         return self.entries.stop - self.entries.start
 
-    @property
+    @cached_property
     def work(self) -> float:
         """The size of a half-step over the blocks, in entries; a row counts as four."""
         first, last = self.blocks[0], self.blocks[-1]
