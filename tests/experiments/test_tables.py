@@ -324,4 +324,3 @@ def test_every_set_has_a_group_of_at_most_seven():
     for members in cells.GROUPS.values():
         assert sum(len(cells.STAND_INS[like]) for like in members) <= 7
     assert {like for members in cells.GROUPS.values() for like in members} == set(cells.STAND_INS)
-    assert cells.group_of("ml100k") == "Ratings"

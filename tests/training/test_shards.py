@@ -126,7 +126,8 @@ def _stop_after(patch: pytest.MonkeyPatch, n_passes: int) -> None:
 
 
 def test_a_worker_has_some_of_the_shards(data: Interactions, folders: dict[int, Shards]) -> None:
-    own = ShardData.of_shards(folders[3], [0, 2])
+    matrix, numbers = folders[3].part([0, 2])
+    own = ShardData(matrix, None, numbers, folders[3].n_users)
     assert own.n_users == data.n_users
     rows = own.matrix[np.arange(len(own.numbers))]
     np.testing.assert_array_equal(rows.toarray(), data.matrix[own.numbers].toarray())

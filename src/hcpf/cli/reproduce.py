@@ -120,7 +120,7 @@ def _reproduce(
         plan, results, budget=limit, n_threads=threads,
         finished=lambda cell: _show_cell(cell, plan, as_json),
     )  # fmt: skip
-    _write_pages(pages, output, as_json)
+    _write_pages(pages, output)
     if as_json:
         show_json([cells.without_blocks(cell) for cell in plan.finished])
     _report_rest(plan)
@@ -151,7 +151,7 @@ def _show_cell(cell: "Cell", plan: "Plan", quiet: bool) -> None:
     (note if quiet else typer.echo)(text)
 
 
-def _write_pages(names: tuple[str, ...], output: Path, quiet: bool) -> None:
+def _write_pages(names: tuple[str, ...], output: Path) -> None:
     from hcpf import plots
     from hcpf.experiments import pages, running
     from hcpf.experiments.cells import read_results

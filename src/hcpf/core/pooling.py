@@ -96,10 +96,6 @@ class Pooling:
         count = values.degrees(mine.axis) if self.hurdle else factors.count
         return total, kappa * np.asarray(count[rows], dtype=np.float64)
 
-    def rescale(self, users: AxisState, items: AxisState, ratio: float) -> None:
-        """Follow a kappa that was multiplied by ``ratio``, all means staying as they are."""
-        users.theta, items.theta = self.rescaled(users.theta, items.theta, ratio)
-
     def rescaled(
         self, users: "ThetaPosterior | None", items: "ThetaPosterior | None", ratio: float
     ) -> "tuple[ThetaPosterior | None, ThetaPosterior | None]":

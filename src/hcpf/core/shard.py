@@ -4,10 +4,10 @@ A ``Shard`` has the layouts by user and by item, the tables, totals and the valu
 its raw matrix, and ``ShardSource`` lays it out for a value model.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +35,6 @@ from hcpf.data.sampling import row_of
 from hcpf.data.shards.matrix import StoredMatrix
 from hcpf.elements.base import Element
 
-if TYPE_CHECKING:  # it loads pyarrow
-    from hcpf.data.shards.folder import Shards
-
-
 _CHUNK = 1 << 16  # entries counted at once
 _WORK = 16
 """The cost of one entry in ``weighted_by_item``, in multiply-adds."""
@@ -64,17 +60,6 @@ class ShardData:
         """Return the shard of a single worker."""
         n_users = matrix.shape[0]
         return cls(matrix, excluded, np.arange(n_users), n_users, exposure)
-
-    @classmethod
-    def of_shards(
-        cls, shards: "Shards", numbers: Sequence[int] | None = None, excluded: Csr | None = None
-    ) -> "ShardData":
-        """Return what one worker has of a folder: some of its shards, by default all.
-
-        ``excluded`` marks pairs of the worker's own users.
-        """
-        matrix, users = shards.part(range(shards.n_shards) if numbers is None else numbers)
-        return cls(matrix, excluded, users, shards.n_users)
 
     def sample_entries(
         self, max_entries: int, comm: Collective

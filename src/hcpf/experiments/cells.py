@@ -58,12 +58,6 @@ def paper_set(name: str) -> str:
     return next((like for like, names in STAND_INS.items() if name in (like, *names)), name)
 
 
-def group_of(name: str) -> str:
-    """Return the group of a data set."""
-    like = paper_set(name)
-    return next(group for group, members in GROUPS.items() if like in members)
-
-
 def find_sets(folder: Path) -> dict[str, Path]:
     """Return the known data sets in a folder: NAME.parquet or NAME/NAME.parquet, smallest first."""
     from pyarrow import parquet

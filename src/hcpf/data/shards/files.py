@@ -159,14 +159,3 @@ class ScratchArray:
             f"Temporary files cannot be written to {self._folder}; free some space or open the "
             f"shards with another scratch folder",
         )
-
-
-def free_disk_bytes(folder: Path) -> int | None:
-    """Return the bytes that are free on the disk of a folder that may not exist yet."""
-    for existing in (folder, *folder.parents):
-        try:
-            status = os.statvfs(existing)
-        except (OSError, AttributeError):
-            continue
-        return status.f_bavail * status.f_frsize
-    return None
