@@ -28,9 +28,9 @@ from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.feature_extraction.text import CountVectorizer
 
 import common
-from hcpf import HCPF, Interactions, simulate
+from hcpf import HCPF, FittedModel, Interactions, simulate
 from hcpf.elements import Degenerate
-from hcpf.evaluate import thin
+from hcpf.evaluate import consensus, thin
 
 PARTS = ("programs", "topics", "panel")
 PACKAGES = (
@@ -53,6 +53,9 @@ def programs_models(args: Any) -> dict[str, Any]:
         "hcpf, Poisson counts, one fit": HCPF(args.components, n_fits=1, **plain),
         "hcpf, Poisson counts, best of 10": HCPF(
             args.components, n_fits=10, combine="best", start="noise", **plain
+        ),
+        "hcpf, Poisson counts, consensus of 10": lambda counts: (
+            consensus(counts, args.components, n_fits=10, element="degenerate", tempering=1).model
         ),
         **peers(args.components, args.seed),
     }
@@ -90,6 +93,9 @@ def fit(model: Any, counts: Any, args: Any) -> tuple[Any, Any, float]:
     began = process_time()
     if isinstance(model, HCPF):
         model.fit(counts, n_threads=args.threads, progress=False)
+    elif callable(model):
+        model = model(counts)
+    if isinstance(model, HCPF | FittedModel):
         users, items = (model.factors(axis).values for axis in ("users", "items"))
         return users, items.T, process_time() - began
     with warnings.catch_warnings(action="ignore"):
@@ -143,6 +149,8 @@ def programs(args: Any) -> list[dict[str, Any]]:
         truth, counts = draw_programs(args, np.random.default_rng(seed))
         rest, held_out = thin(counts, 0.1, random_state=seed)
         for name, model in programs_models(args).items():
+            if args.models not in name:
+                continue
             users, items, seconds = fit(model, sparse.csr_matrix(rest.matrix), args)
             cosine = matched_cosines(items, truth)
             row = {
@@ -283,6 +291,7 @@ def main() -> None:
     parser.add_argument("--components", type=int, default=8)
     parser.add_argument("--depth", type=float, default=100, help="median counts of a cell")
     parser.add_argument("--seeds", type=int, default=3, help="data sets of programs")
+    parser.add_argument("--models", default="", help="part of the names of programs' models to fit")
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--texts", type=Path, help="Translation-en.xz of Debian")
     parser.add_argument("--documents", type=common.whole, default=4000, help="texts to fit")
