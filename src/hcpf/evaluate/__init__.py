@@ -27,6 +27,7 @@ from hcpf.evaluate.comparison import (
 )
 from hcpf.evaluate.components import Candidate, ComponentPath, choose_components
 from hcpf.evaluate.evaluation import Evaluation, evaluate_model
+from hcpf.evaluate.lists import ListCalibration, list_calibration
 from hcpf.evaluate.ranks import RankingScores, ranking
 from hcpf.evaluate.reliability import Calibration, calibration
 from hcpf.evaluate.scoring import Model, Ranker, Score, Scores, auc, scores
@@ -49,6 +50,7 @@ __all__ = [
     "Evaluation",
     "GlobalElement",
     "HeldOutPairs",
+    "ListCalibration",
     "Model",
     "ModelScores",
     "PerItemElement",
@@ -71,6 +73,7 @@ __all__ = [
     "excluded_split",
     "fit_and_score",
     "leave_out",
+    "list_calibration",
     "log_likelihood_gain",
     "perplexity",
     "ranking",

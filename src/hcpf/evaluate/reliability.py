@@ -208,14 +208,20 @@ def _reliability(
     weights: tuple[float, float],
 ) -> Reliability:
     users, items = data.train.users, data.train.items
-    rate = np.concatenate(
+    probability = np.concatenate(
         [
-            model.rate(users[pairs.users], items[pairs.items]),
-            model.rate(users[pairs.missing_users], items[pairs.missing_items]),
+            _probability(model, users[pairs.users], items[pairs.items]),
+            _probability(model, users[pairs.missing_users], items[pairs.missing_items]),
         ]
     )
-    label = np.arange(len(rate)) < len(pairs)
-    return reliability(-np.expm1(-rate), label, np.where(label, *weights), bins)
+    label = np.arange(len(probability)) < len(pairs)
+    return reliability(probability, label, np.where(label, *weights), bins)
+
+
+def _probability(model: Model, users: Any, items: Any) -> FloatArray:
+    """Return the probabilities that a model predicts; of a baseline, those of its rates."""
+    predict = getattr(model, "predict_proba", None)
+    return -np.expm1(-model.rate(users, items)) if predict is None else predict(users, items)
 
 
 def reliability(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import Csr, FloatArray
+from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
 from hcpf.core.theta import pair_means, pair_shift
 from hcpf.model.combine import Positions
@@ -62,7 +63,7 @@ def main_sources(
     return sources, shares
 
 
-class _Entries(NamedTuple):
+class Entries(NamedTuple):
     """Entries of some users, user by user."""
 
     user_index: Positions
@@ -72,10 +73,10 @@ class _Entries(NamedTuple):
     values: FloatArray
 
 
-def _own_entries(model: "FittedModel", rows: Positions, seen: Csr) -> _Entries:
+def _own_entries(model: "FittedModel", rows: Positions, seen: Csr) -> Entries:
     """Return the entries of users in ``seen`` that took part in training."""
     entries = seen[rows].tocoo()
-    own = _Entries(
+    own = Entries(
         entries.row.astype(np.int64),
         rows[entries.row].astype(np.int64),
         entries.col.astype(np.int64),
@@ -87,7 +88,15 @@ def _own_entries(model: "FittedModel", rows: Positions, seen: Csr) -> _Entries:
     marked = model.excluded[rows].tocoo()
     excluded = rows[marked.row].astype(np.int64) * n_items + marked.col
     kept = np.isin(own.users * n_items + own.items, excluded, invert=True)
-    return _Entries(own.user_index[kept], own.users[kept], own.items[kept], own.values[kept])
+    return Entries(own.user_index[kept], own.users[kept], own.items[kept], own.values[kept])
+
+
+def entries_of(
+    model: "FittedModel", users: Positions, items: Positions, values: NDArray[np.floating]
+) -> Entries:
+    """Return entries that are given by position, with their values as the element sees them."""
+    seen = model.element.seen(values.astype(np.float64))
+    return Entries(np.arange(len(users)), users, items, seen)
 
 
 def _blocks(sizes: NDArray[np.integer]) -> list[Positions]:
@@ -97,11 +106,13 @@ def _blocks(sizes: NDArray[np.integer]) -> list[Positions]:
     return [block for block in np.split(np.arange(len(sizes)), cuts) if len(block)]
 
 
-def entry_weights(model: "FittedModel", fit: Posterior, own: _Entries) -> FloatArray:
+def entry_weights(
+    model: "FittedModel", fit: Posterior, own: Entries, axis: Axis = Axis.USERS
+) -> FloatArray:
     r"""Return :math:`c\,\mathrm E[n_{uj}]\,\varphi_{ujk} / b_{uk}` per entry j and component k.
 
-    Its product with the item's factors is the entry's part of the rate at exposure 1; c is the
-    tempering.
+    It is what the entry adds to the factors of its user, or of its item by ``axis``. The product
+    with the item's factors is the entry's part of the rate at exposure 1; c is the tempering.
     """
     users, items = fit.users, fit.items
     share = users.at(own.users).log_mean + items.at(own.items).log_mean
@@ -119,7 +130,7 @@ def entry_weights(model: "FittedModel", fit: Posterior, own: _Entries) -> FloatA
     log_rate = log_rate + pair_shift(value_model, element, *pairs)
     count = value_model.mean_count(element, own.values, log_rate)
     share *= (model.tempering * count)[:, None] / total
-    return share / users.at(own.users).b
+    return share / (users.at(own.users) if axis is Axis.USERS else items.at(own.items)).b
 
 
 def _contributions(

@@ -29,6 +29,7 @@ from hcpf.model.alignment import at_exposure
 from hcpf.model.combine import Combined
 from hcpf.model.factors import RELEVANCE_WEIGHT, FactorTable, factor_table
 from hcpf.model.posterior import Folded, PosteriorDraws, draw_posterior
+from hcpf.model.probability import Recalibration, probability_and_value
 from hcpf.model.tables import Explanation, Neighbors, Recommendations, write_tables
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class FittedModel:
         What the reader calls users, items and values, for the report.
     folded : Folded, optional
         How ``fold_in`` made the model, if it did.
+    recalibration : Recalibration, optional
+        The monotone map that probabilities go through, learned at the end of training.
     """
 
     value_model: ValueModel
@@ -85,6 +88,7 @@ class FittedModel:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     words: Words = field(default_factory=Words)
     folded: Folded | None = None
+    recalibration: Recalibration | None = None
 
     def __repr__(self) -> str:
         fits = f"{len(self.posteriors)} fits" if len(self.posteriors) > 1 else "1 fit"
@@ -192,8 +196,13 @@ class FittedModel:
         return predict.sampled_distribution(self, u, i, size, rng, exposure)
 
     def predict_proba(self, users: Any, items: Any, *, exposure: Any = None) -> FloatArray:
-        """Return the probability that pairs are observed; ``exposure`` is as in ``rate``."""
-        return -np.expm1(-self.rate(users, items, exposure=exposure))
+        """Return the probability that pairs are observed; ``exposure`` is as in ``rate``.
+
+        It is 1 - exp(-rate) at the mean rate, after ``recalibration`` where one was learned.
+        ``predict_distribution(...).prob_observed`` is the model's own, without recalibration.
+        """
+        own = -np.expm1(-self.rate(users, items, exposure=exposure))
+        return own if self.recalibration is None else self.recalibration.apply(own)
 
     def predict(self, users: Any, items: Any, *, exposure: Any = None) -> FloatArray:
         """Return the expected value of pairs if they are observed."""
@@ -201,9 +210,13 @@ class FittedModel:
         return predict.distribution(self, *pairs, exposure).mean_observed
 
     def predict_expected_value(self, users: Any, items: Any, *, exposure: Any = None) -> FloatArray:
-        """Return the expected value of pairs, 0 where they are missing included."""
+        """Return the expected value of pairs, 0 where they are missing included.
+
+        It is the product of ``predict_proba`` and ``predict``.
+        """
         pairs = predict.pair_positions(self, users, items)
-        return predict.distribution(self, *pairs, exposure).mean
+        predicted = predict.distribution(self, *pairs, exposure)
+        return probability_and_value(predicted, self.recalibration)[2]
 
     def element_at(self, users: Any, items: Any) -> Element:
         """Return the element of pairs; under partial pooling its parameters are arrays.

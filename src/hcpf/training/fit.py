@@ -26,6 +26,7 @@ from hcpf.training.checkpoint import make_folder, remembered_seed
 from hcpf.training.engine import LOCAL_ENGINE, Engine, ShardParts, SplitParts
 from hcpf.training.ensemble import Job
 from hcpf.training.held_out import split_validation
+from hcpf.training.recalibration import learn_recalibration
 from hcpf.training.resolve import resolve_priors, resolve_value_model
 from hcpf.training.settings import FitPlan
 
@@ -68,7 +69,7 @@ def fit_model(
         ignores_values = matrix is not data.matrix
         parts = ShardParts(split, posteriors, shards=data, ignores_values=ignores_values)
     ensemble = engine.run(parts, Job(value_model, priors, plan, seeds))
-    return FittedModel(
+    model = FittedModel(
         value_model=ensemble.value_model,
         priors=priors,
         posteriors=_with_odd_entries_limited(
@@ -83,6 +84,7 @@ def fit_model(
         interrupted=ensemble.interrupted or interrupted,
         max_count=plan.solver.max_count,
     )
+    return replace(model, recalibration=learn_recalibration(model, split, plan.n_threads))
 
 
 def _with_odd_entries_limited(
