@@ -52,8 +52,9 @@ class Als:
         some = np.broadcast_to(users[:, None], items.shape)[valid]
         nothing = score[valid].astype(float)
         return Recommendations(
-            some, self.items[items[valid]], rank[valid], nothing, nothing, nothing
-        )
+            user=some, item=self.items[items[valid]], rank=rank[valid],
+            probability=nothing, value=nothing, expected_value=nothing,
+        )  # fmt: skip
 
 
 def contest(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:

@@ -41,6 +41,12 @@ def test_too_few_found_pairs_teach_nothing() -> None:
     assert fit_recalibration(x, found, 0.25) is None
 
 
+def test_about_as_many_found_as_expected_change_nothing() -> None:
+    x = np.zeros(1000)  # half of them with odds 1, a fifth with odds 1/4
+    assert fit_recalibration(x, np.arange(1000) < 220, 0.25) is None
+    assert fit_recalibration(x, np.arange(1000) < 260, 0.25) is not None
+
+
 def test_small_data_are_not_recalibrated() -> None:
     data = simulate(40, 30, density=0.2, random_state=0).interactions
     assert HCPF(3, element="gamma", n_fits=1, random_state=0).fit(data).model_.recalibration is None
@@ -73,6 +79,7 @@ def test_little_is_lost_where_the_model_is_true(monkeypatch) -> None:
 
 def test_the_same_data_give_the_same_map(monkeypatch) -> None:
     monkeypatch.setattr(recalibration, "_MIN_ENTRIES", 1_000)
+    monkeypatch.setattr(recalibration, "_MAX_RATIO_ERROR", 0.0)
     data = simulate(300, 200, n_components=4, density=0.05, random_state=2).interactions
     first, second = (
         HCPF(5, element="gamma", n_fits=1, random_state=0).fit(data, n_threads=t).model_

@@ -122,8 +122,8 @@ def _name_column(file: TableFile) -> str:
     if len(file.names) == 2:
         return file.names[1]
     raise InputError(
-        f"{file.path}: names: cannot tell which column has the names of the items. Call it 'name'. "
-        f"Columns: {', '.join(file.names)}."
+        f"{file.path}: names: cannot tell which column has the names of the items. Call it 'name', "
+        f"or use no names where the ids are names. Columns: {', '.join(file.names)}."
     )
 
 

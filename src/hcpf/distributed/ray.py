@@ -132,12 +132,8 @@ class _Group:
         from ray.util.placement_group import placement_group, remove_placement_group
         from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-        deadline, nodes, placement, n_cpus = (
-            time.monotonic() + engine.start_seconds,
-            None,
-            None,
-            0.0,
-        )
+        deadline = time.monotonic() + engine.start_seconds
+        nodes, placement, n_cpus = None, None, 0.0
         while placement is None or not placement.wait(_TICK_SECONDS):
             now = _node_cpus()
             if now != nodes:  # also where Ray notices only now that a node is lost
@@ -145,7 +141,7 @@ class _Group:
                     remove_placement_group(placement)
                 nodes, (size, n_cpus) = now, _share_cpus(engine, size, now)
                 placement = placement_group([{"CPU": n_cpus}] * size, strategy="SPREAD")
-            elif time.monotonic() > deadline:
+            elif placement is not None and time.monotonic() > deadline:
                 remove_placement_group(placement)
                 raise ClusterError(
                     f"{size} workers with {n_cpus:g} CPUs each found no place in the cluster "

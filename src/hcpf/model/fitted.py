@@ -175,6 +175,8 @@ class FittedModel:
     ) -> PairDistribution | PosteriorPredictive:
         """Return the predictive distribution of pairs.
 
+        It is the model's own: ``predict_proba`` may be recalibrated, ``prob_observed`` is not.
+
         Parameters
         ----------
         users, items : ids

@@ -117,7 +117,9 @@ class Table:
 
                 return polars.from_arrow(table)
         except ImportError as error:
-            raise MissingDependencyError(f"{backend} is not installed: {error}.") from None
+            raise MissingDependencyError(
+                f"{backend} is not installed ({error}). Install it with: pip install {backend}."
+            ) from None
         if backend == "pyarrow":
             return table
         raise InputError(f"backend must be 'pandas', 'polars' or 'pyarrow', got {backend!r}.")
