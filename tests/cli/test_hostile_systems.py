@@ -148,6 +148,17 @@ def test_a_terminated_command_says_so(run, monkeypatch, model):
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+def test_a_signal_during_an_import_is_asked_for_again():
+    from hcpf.cli.errors import Terminated, raise_on_termination
+
+    importing = compile(
+        "os.kill(os.getpid(), signal.SIGTERM)", "<frozen importlib._bootstrap>", "exec"
+    )
+    with pytest.raises(Terminated), raise_on_termination():  # noqa: PT012
+        exec(importing, {"os": os, "signal": signal})
+        time.sleep(5)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("name", NAMES)

@@ -1,8 +1,10 @@
 """Exit codes, signals, errors in one line that names options, and help without Python types."""
 
+import os
 import re
 import shlex
 import signal
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -16,6 +18,7 @@ from hcpf.cli.output import note
 from hcpf.errors import HcpfError
 
 _SIGNALS = ("SIGTERM", "SIGHUP")  # Windows has the first only
+_RETRY_SECONDS = 0.02
 
 
 class Terminated(BaseException):
@@ -46,6 +49,12 @@ def raise_on_termination() -> Generator[None]:
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
+    if frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+        # Python drops exceptions raised in the callbacks of module locks: ask again a moment later.
+        again = threading.Timer(_RETRY_SECONDS, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+        return
     signal.signal(number, signal.SIG_IGN)  # once is enough: the cleaning up is not to be disturbed
     raise Terminated(number)
 
