@@ -21,8 +21,8 @@ from hcpf.elements.base import Element
 from hcpf.errors import ParameterError
 
 _BLOCK_EVENTS = 1 << 22  # expected, drawn at once
-_SAMPLE_PAIRS = 1_000_000  # that the scale for a density is based on
-_MAX_RATE = 2.0**53  # above it a count is no longer an exact float64
+_SAMPLE_PAIRS = 1_000_000  # pairs that the scale for a density is computed from
+_MAX_RATE = 2.0**53  # elements per pair; larger counts are not exact in float64
 _MAX_INT32 = np.iinfo(np.int32).max
 
 

@@ -1,4 +1,4 @@
-"""The one exception tree: every message states what is wrong and what to do about it."""
+"""Exceptions of hcpf, whose messages state what is wrong and what to do about it."""
 
 
 class HcpfError(Exception):

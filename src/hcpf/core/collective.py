@@ -2,8 +2,8 @@
 
 Every worker runs the same loop on the entries of some users and keeps all items. What depends
 on all users is exchanged through the four calls of a ``Collective``. All workers make the same
-calls in the same order, and every result is the same to the bit on all of them, so that all
-decisions (when to stop, whether to retabulate) are alike without anybody being in charge.
+calls in the same order, and every result is the same to the bit on all of them. All workers
+therefore take the same decisions (when to stop, whether to retabulate) without a coordinator.
 """
 
 from typing import Protocol, TypeVar

@@ -29,9 +29,9 @@ from hcpf.elements.base import Element, Separable
 
 logger = logging.getLogger("hcpf")
 
-_MOST_NUMBERS = 1 << 24  # that float32 distinguishes
-_NEGLIGIBLE_G = 1e-10  # of g(y) phi(n)
-_LARGEST_SHIFT = 60.0  # of log coordinate, beyond which float32 could overflow
+_MOST_NUMBERS = 1 << 24  # integers that float32 can tell apart
+_NEGLIGIBLE_G = 1e-10  # largest |g(y) phi(n)| that is treated as 0
+_LARGEST_SHIFT = 60.0  # largest |log coordinate|; float32 could overflow above it
 
 
 def tabulate_separable(

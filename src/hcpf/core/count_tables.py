@@ -45,8 +45,8 @@ from hcpf.errors import ParameterError
 SPARE_OCTAVES = 3.0
 """Octaves to spare when larger rates are served than are now."""
 _MAX_OCTAVE = 26.0
-_FEW_VALUES = 64  # distinct ones that a continuous element gets a table row for each of
-_MANY_VALUES = 1024  # the same, where the alternative is to sum every entry directly
+_FEW_VALUES = 64  # distinct values up to which a continuous element has a table row each
+_MANY_VALUES = 1024  # the same limit where every entry would otherwise be summed directly
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,9 +36,9 @@ from hcpf.core.tabulation import (
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
 
-_DENSE = 64  # counts from the least on that are all computed
-_NODES = 20  # counts computed per block of the others
-_MAX_BLOCK = 4096  # counts; blocks double until then
+_DENSE = 64  # counts, from the smallest, that are computed one by one
+_NODES = 20  # counts computed per block of larger counts; the others are interpolated
+_MAX_BLOCK = 4096  # counts per block; blocks double in size up to it
 
 
 class RowWeights(NamedTuple):
@@ -149,11 +149,11 @@ def _polynomials(width: int) -> FloatArray:
 
 logger = logging.getLogger("hcpf")
 
-_FEW_WEIGHTS = 1 << 22  # that all rows may have, so that the table serves the largest rate
-_FEW_ROWS = 256  # distinct values that have a table row each
+_FEW_WEIGHTS = 1 << 22  # weights of all rows together up to which the table serves the largest rate
+_FEW_ROWS = 256  # distinct values up to which each has a table row
 _MAX_GRID_ROWS = 512
-_NODES_PER_ENTRY = 10.0  # more than that, and entries are summed directly: there are fewer
-_GROUP_STEP = 0.05  # of log(1 + y): values that share one largest n where nothing is tabulated
+_NODES_PER_ENTRY = 10.0  # table nodes per entry above which summing the entries directly is cheaper
+_GROUP_STEP = 0.05  # width in log(1 + y) of a group of values with one largest n (no tables)
 _SPARE_COUNT = 1.5
 """Factor of the largest n where nothing is tabulated, so that larger rates find their weights."""
 
@@ -293,8 +293,8 @@ _Compute = Callable[[Element, FloatArray, FloatArray, FloatArray, FloatArray], R
 
 # -- rows of some of the values --------------------------------------------------------------------
 
-_STEP = 0.5  # of log(1 + y) between the first rows
-_TOLERANCE = 2e-6  # of E[n] (relative) and log Z (relative to 1 + |log Z|) between rows
+_STEP = 0.5  # distance in log(1 + y) of the first rows
+_TOLERANCE = 2e-6  # error between rows of E[n] (relative) and log Z (relative to 1 + |log Z|)
 _KEPT_ERROR = 0.2
 """The error between rows after the one in the middle was added, in terms of that before."""
 

@@ -37,14 +37,14 @@ MAX_SWEEPS = 5_000
 _TYPICAL_SWEEPS = 20.0
 _MIN_GAIN = 1e-5
 """Nats by which another start must be better than the first: less is rounding."""
-_N_CANDIDATES = 64  # fitted rows that one is chosen from as a start
+_N_CANDIDATES = 64  # fitted rows tried as a start
 _MIN_RATE = 1e-30
-_MAX_ROWS = 1 << 14  # folded in at once, which bounds the memory
+_MAX_ROWS = 1 << 14  # rows per call of the kernel, which limits the memory
 
 
 @dataclass(frozen=True, eq=False)
 class FoldInModel:
-    """What fold-in needs of a fitted model in addition to the posterior of the fixed axis."""
+    """The parts of a fitted model that fold-in uses besides the posterior of the fixed axis."""
 
     value_model: ValueModel
     priors: Priors
@@ -173,7 +173,7 @@ class _FoldIn:
         self._shift()
 
     def run(self) -> None:
-        """Make half-steps until each row has converged, whatever the others do."""
+        """Make half-steps until each row has converged, independently of the others."""
         mine, everyone = self.mine, np.arange(self.mine.n_rows)
         moving, n_sweeps = everyone, MAX_SWEEPS if self.mine.theta is None else 1
         for _ in range(MAX_SWEEPS):

@@ -11,7 +11,7 @@ One sweep draws, in this order and given everything else,
 * the prior of the activities of each axis, :math:`\rho` and :math:`\rho/\varrho`, from the
   activities: where rows have few entries it decides how small their rates can be.
 
-The target is the ordinary posterior, whatever the tempering of the fit. The element stays as it was
+The target is the ordinary posterior even if the fit was tempered. The element stays as it was
 fitted; under partial pooling the rates of a pair are shifted as in training, by the expected
 log-partition.
 """
@@ -36,18 +36,18 @@ from hcpf.core.value_model import ValueModel
 
 Draw = NDArray[np.float32]
 
-_MIN_WORK = 300.0  # multiply-adds that an entry takes besides those of its components
+_MIN_WORK = 300.0  # multiply-adds per entry in addition to those of its components
 _MIN_RATE = 1e-30
-_MIN_ROWS = 20  # from which the prior of an axis' activities is learned
-_PROPOSALS = 5  # of a random walk in log rho
-_SHAPE_DECAY = 0.1  # rho has an exponential prior of mean 10: activities may be all alike
+_MIN_ROWS = 20  # rows needed to learn the prior of the activities of an axis
+_PROPOSALS = 5  # proposals per sweep of a random walk in log rho
+_SHAPE_DECAY = 0.1  # rate of the exponential prior of rho, which is unbounded for equal activities
 _SHAPES, _MEANS = (1e-3, 1e3), (1e-11, 1e11)
-_MAX_BLOCKS, _MAX_SUMS = 8, 1 << 27  # 512 MB
+_MAX_BLOCKS, _MAX_SUMS = 8, 1 << 27  # blocks of users; sums of the items in all blocks, 1 GB
 
 
 @dataclass(frozen=True, eq=False)
 class GibbsData:
-    """What chains condition on; shared by all of them."""
+    """The data, value model and priors that all chains condition on."""
 
     value_model: ValueModel
     priors: Priors

@@ -17,7 +17,7 @@ from hcpf.core import kernels
 from hcpf.core.kernels import Entries, ListedPairs
 
 MAX_BLOCKS = 128
-"""Fixed blocks of rows: the unit of parallel work, whatever the number of threads."""
+"""Fixed blocks of rows: the unit of parallel work, for any number of threads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class UserOrder:
     order: NDArray[np.int64] | None
     """Row r of the layout is user ``order[r]`` of the shard; None keeps them as they are."""
     position: NDArray[np.int64]
-    """The place of each row among all workers' users in their common order, ascending."""
+    """The position of each row among all workers' users in their common order, ascending."""
     n_users: int
     """The number of users of all workers."""
 

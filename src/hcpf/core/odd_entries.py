@@ -26,14 +26,14 @@ from hcpf.core.theta import ThetaPosterior
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.conjugate import Conjugate
 
-_LOWEST_LIMIT = 5.0  # times what the prior expects; less is ordinary variation
-_STEPS_PER_DECADE = 4  # limits that are compared
-_MIN_ENTRIES = 1_000  # with another entry in the row, below which the data do not say
-_MAX_ENTRIES = 100_000  # from which the limit is chosen
+_LOWEST_LIMIT = 5.0  # times the expected value of the prior; less is ordinary variation
+_STEPS_PER_DECADE = 4  # candidate limits per factor of ten
+_MIN_ENTRIES = 1_000  # entries in rows of two or more that are needed to choose a limit
+_MAX_ENTRIES = 100_000  # entries that the limit is chosen on
 
 
 class EntryTerms(NamedTuple):
-    """What each entry adds to chi and nu of its row."""
+    """The contribution of each entry to chi and nu of its row."""
 
     row: NDArray[np.int64]
     chi: FloatArray

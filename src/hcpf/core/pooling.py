@@ -16,7 +16,7 @@ from hcpf.elements.conjugate import Conjugate, Part, Sharing
 PRIOR_PASSES = frozenset({0, 1, 2, 4, 7, 12, 20, 33, 54, 88})
 """Passes in which the prior of theta is estimated again."""
 
-_START_STRENGTH = 10.0  # elements that the prior counts as, before the data say
+_START_STRENGTH = 10.0  # elements that the prior counts as at the start
 _MAX_START_COUNT = 30.0  # elements that an entry counts as at the start
 
 

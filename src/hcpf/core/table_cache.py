@@ -10,10 +10,10 @@ from hcpf.core.count_tables import CountTables, tabulate_values
 from hcpf.core.kernels import GRID, ROWS, SHIFT, aligned_zeros
 from hcpf.core.value_model import ValueModel
 
-_MAX_VALUES = 512  # with a row of tables each that are kept; a row has about 20 kB
-_MAX_WEIGHTS = 1 << 20  # of all rows that are kept, 8 MB
-_N_SPREAD = 128  # values that stand for an interval of them
-_SPARE = 4.0  # factor by which an interval reaches beyond the values of a call
+_MAX_VALUES = 512  # values whose table rows are kept; a row has about 20 kB
+_MAX_WEIGHTS = 1 << 20  # weights of all kept rows together, 8 MB
+_N_SPREAD = 128  # values that represent an interval
+_SPARE = 4.0  # factor by which an interval extends beyond the values of a call
 _SMALLEST, _LARGEST = 1e-200, 1e200  # ends of an interval
 
 

@@ -22,7 +22,7 @@ MAX_WEIGHTS = 1 << 24
 """Log weights of n that are kept, of all rows together."""
 
 _POOLED_LOW = -80  # row-specific theta moves the rates of a pair further down
-_WIDEST = 120  # octaves either way that float32 holds
+_WIDEST = 120  # octaves in each direction that float32 can represent
 _CHUNK = 1 << 18  # values mapped at once
 
 Mapping = Callable[[FloatArray], FloatArray]
@@ -144,8 +144,8 @@ def pack(
     )
 
 
-_TOLERANCE = 2e-6  # of E[n] (relative) and log Z between two rows of a grid
-_MOST_ROWS = 512  # of a grid
+_TOLERANCE = 2e-6  # error of E[n] (relative) and log Z between two rows of a grid
+_MOST_ROWS = 512  # rows of a grid
 
 
 def tabulate_rows(

@@ -41,7 +41,7 @@ could follow them, would stay: q(n) then explains all differences."""
 class ThetaPosterior:
     r"""q(theta_j), proportional to :math:`\exp(\chi_j\theta - \nu_j\Psi(\theta))`, of each row.
 
-    ``chi`` and ``nu`` are the prior's chi0 and nu0 plus what the row's own entries say.
+    ``chi`` and ``nu`` are the prior's chi0 and nu0 plus the contributions of the row's entries.
     """
 
     chi: FloatArray
@@ -89,7 +89,7 @@ class ThetaPosterior:
     def observing(
         self, chi: FloatArray, nu: FloatArray, rows: slice = slice(None)
     ) -> "ThetaPosterior":
-        """Return the optimal posterior, given what the entries of some rows add to chi and nu."""
+        """Return the optimal posterior, given what the entries of some rows contribute."""
         chi, nu = self.chi0 + chi, self.nu0 + nu
         if len(chi) == len(self.chi):
             return replace(self, chi=chi, nu=nu, counted=None)
@@ -304,7 +304,7 @@ def _pooled(
 
 
 def _joined(element: Element, parts: list[FloatArray]) -> FloatArray:
-    """Return the mean of an element from what the axes say of Psi'."""
+    """Return the mean of an element from the expected Psi' of each axis."""
     kappa = float(element.kappa)
     if len(parts) == 1:
         return kappa * parts[0]

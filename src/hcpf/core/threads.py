@@ -1,6 +1,6 @@
 """Kernels on several threads.
 
-Plain threads call kernels that let go of the interpreter's lock. Numba's own parallel loops would
+Plain threads call kernels that release the interpreter's lock. Numba's own parallel loops would
 compile a kernel and all that it calls several times over, and its fallback threading layer aborts
 the process when two threads launch kernels at once.
 """
@@ -34,8 +34,8 @@ MOST_THREADS = _most_threads()
 """The cores that the process may use, or the number that the environment sets."""
 POSTERIOR_WORK = 100.0
 """Multiply-adds that take as long as one digamma and one exponential."""
-_WORTH_WAKING = 1e7  # multiply-adds, about two milliseconds of one core
-_PARTS = 4  # for each thread, so that one on a busy core can leave some to the others
+_WORTH_WAKING = 1e7  # multiply-adds worth a second thread, about two milliseconds of one core
+_PARTS = 4  # ranges per thread, so that a thread on a busy core can do fewer
 
 _chosen: ContextVar[int] = ContextVar("threads of the kernels", default=MOST_THREADS)
 
@@ -56,15 +56,15 @@ def run_in_parallel(
     """Call ``kernel(first, last, *arguments)`` on ranges that together make up ``range(size)``.
 
     ``work`` counts multiply-adds: few are done by the calling thread alone. On a busy machine
-    another may be long in coming; one that comes too late is not waited for. The result does not
-    depend on the number of threads.
+    a helper may start late; one that has not started when the work is done is canceled. The result
+    does not depend on the number of threads.
     """
     threads = min(_chosen.get(), size) if work >= _WORTH_WAKING else 1
     if threads <= 1:
         kernel(0, size, *arguments)
         return
     cuts = np.linspace(0, size, min(_PARTS * threads, size) + 1).astype(int).tolist()
-    ranges = iter(list(pairwise(cuts)))  # whoever is free takes the next one
+    ranges = iter(list(pairwise(cuts)))  # a thread that is free takes the next one
 
     def help_out() -> None:
         for first, last in ranges:
@@ -95,7 +95,7 @@ def single_blas_thread() -> Generator[None, None, None]:
 
 
 class _BlasLimit:
-    """A limit of BLAS threads that is set while anyone needs it."""
+    """A limit of BLAS threads that is set while at least one thread needs it."""
 
     def __init__(self) -> None:
         self._lock, self._users = Lock(), 0

@@ -87,7 +87,7 @@ class CompoundPoisson(PairDistribution):
 
 
 class SingleElement(ValueLaw):
-    """The value is a single element, whatever n is."""
+    """The value is a single element for every n."""
 
     def log_density(self, element: Element, y: FloatArray, rate: FloatArray) -> FloatArray:
         return single_element(element, y, rate).log_sum

@@ -11,7 +11,7 @@ from hcpf.elements.integrated import Integrated
 
 _N_NODES = (64, 10, 10)
 """Nodes of the rate, of the center of theta and of its precision."""
-_MIN_RATE = 1e-12  # below it a value is a single element to double precision
+_MIN_RATE = 1e-12  # below this rate a value is a single element to double precision
 
 
 def value_intervals(

@@ -10,8 +10,8 @@ Cdf = Callable[[FloatArray, IntArray], FloatArray]
 """Returns the cdf at points, of the entries that an index selects."""
 
 _LOWEST, _HIGHEST = -744.0, 709.0  # logarithms of the positive doubles
-_TOLERANCE = 1e-14  # of the logarithm of a quantile
-_ROUNDING = 2.0**-50  # of a cdf next to 1
+_TOLERANCE = 1e-14  # error of the logarithm of a quantile
+_ROUNDING = 2.0**-50  # rounding error of a cdf near 1
 
 
 def invert_cdf(

@@ -18,7 +18,7 @@ from hcpf.elements.special import log_poisson
 
 _CHUNK = 1 << 10  # entries summed at once
 _FIRST_BLOCK, _MAX_BLOCK = 16, 1024  # terms computed at once
-_NEGLIGIBLE = 1e-20  # relative to the largest term
+_NEGLIGIBLE = 1e-20  # terms this small relative to the largest are dropped
 _MAX_LOG_RATE = 34.0  # of n without bound: above, n + 1 is not much different from n
 
 

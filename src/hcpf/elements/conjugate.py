@@ -19,9 +19,9 @@ from scipy import special
 from hcpf._types import BoolArray, FloatArray
 
 _MIN_PROBABILITY = 1e-12  # drawn probabilities keep this distance from 0 and 1
-_MIN_EXCESS = 1e-9  # of chi over nu, relative to nu: below it, rounding decides
+_MIN_EXCESS = 1e-9  # of chi over nu, relative to nu; a smaller excess is rounding
 _MIN_MODE_EXCESS = 0.5  # of chi over nu, above which theta is concentrated around its mode
-_N_INVERSE_NODES = 16384  # of an inverse of Psi'; its relative error is then below 1e-12
+_N_INVERSE_NODES = 16384  # nodes of the tabulated inverse of Psi', for a relative error below 1e-12
 
 # Gauss-Legendre over the quantile levels of theta, and Gauss-Hermite around its mode.
 _NODES, _DOUBLE_WEIGHTS = np.polynomial.legendre.leggauss(16)

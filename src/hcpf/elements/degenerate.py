@@ -70,7 +70,7 @@ class Degenerate(Element):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Presence(Degenerate):
-    """The constant 1 for every observed pair, whatever value is stored: n = 1.
+    """The constant 1 for every observed pair, for any stored value: n = 1.
 
     This is the paper's binary training, Poisson factorization of which pairs are observed.
 

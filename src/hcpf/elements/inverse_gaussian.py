@@ -12,7 +12,7 @@ from hcpf.elements.conjugate import Conjugate, Part, Sharing
 from hcpf.elements.domains import POSITIVE, POSITIVE_REALS
 from hcpf.errors import EstimationError
 
-_N_FAR_SDS = 9.0  # from 0 to the mean of t, beyond which truncation at 0 is below rounding
+_N_FAR_SDS = 9.0  # if the mean of t is this many sds above 0, truncation at 0 is below rounding
 
 
 class InverseGaussianConjugate(Conjugate):

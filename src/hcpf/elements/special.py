@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 _LOG_2 = float(np.log(2.0))
-_MIN_DIGAMMA_SERIES = 16.0  # above it the error of five terms is below rounding
+_MIN_DIGAMMA_SERIES = 16.0  # argument above which the error of five terms is below rounding
 
 
 def stirling_error(x: ArrayLike) -> FloatArray:

@@ -26,12 +26,12 @@ from hcpf.elements.special import (
 MAX_TRIANGLE = 1000
 """Largest y of the triangle (about 8 MB per kind, computed on first use)."""
 
-_N_SDS = 9.0  # from the mean, where a Gaussian density falls below 1e-17
+_N_SDS = 9.0  # distance from the mean at which a Gaussian density falls below 1e-17
 _CHUNK = 1 << 12  # numbers whose circles are held at once
 _DECAYED = 14.0  # times 1 / spread: the angle beyond which the integrand is below 1e-17
 _ALL_FILLED = 40.0  # objects per box, plus the log of their number, that leave none empty
 _LOG_2 = float(np.log(2.0))
-_ZERO_EXPONENT = -(2**40)  # stands for the exponent of 0
+_ZERO_EXPONENT = -(2**40)  # represents the exponent of 0
 
 
 def log_stirling2(y: FloatArray, n: float | FloatArray) -> FloatArray:

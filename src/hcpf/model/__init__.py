@@ -1,1 +1,1 @@
-"""What a fit gives, and all that can be asked of it."""
+"""Fitted models: prediction, ranking, explanation, fold-in, saving and loading."""

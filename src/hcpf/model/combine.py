@@ -16,7 +16,7 @@ from hcpf.elements.base import Element
 
 Positions = NDArray[np.int64]
 
-_FEW = 25_000_000  # products that NumPy computes sooner than Numba is loaded
+_FEW = 25_000_000  # products; NumPy computes fewer faster than Numba can be loaded
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""FittedModel: what training gives, and everything that can be asked of it."""
+"""FittedModel: the result of training, which predicts, ranks, explains, folds in and is saved."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -41,7 +41,7 @@ logger = logging.getLogger("hcpf")
 
 MEASURED = ("all", "listed")
 UNKNOWN = ("error", "drop")
-_SCORED_FRACTION = 0.2  # of the entries
+_SCORED_FRACTION = 0.2  # share of the entries that ``score`` hides
 
 
 def fold_in(

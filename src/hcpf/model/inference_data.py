@@ -17,7 +17,7 @@ from hcpf.model.predict import draw_elements, pair_positions
 if TYPE_CHECKING:
     from hcpf.model.posterior import PosteriorDraws
 
-_MAX_NUMBERS = 1 << 28  # 2 GB
+_MAX_NUMBERS = 1 << 28  # numbers in all draws, 2 GB
 _PRIORS = (
     "user_activity_shape", "user_activity_mean", "item_activity_shape", "item_activity_mean",
 )  # fmt: skip

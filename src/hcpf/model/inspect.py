@@ -16,7 +16,7 @@ from hcpf.model.predict import listed, predict_table
 from hcpf.model.resolve import training_data
 from hcpf.model.typical_values import TypicalValues, pooled_axes, typical_values
 
-_N_EXTREMES = 3  # rows from either end
+_N_EXTREMES = 3  # rows with the highest, and with the lowest, typical values
 _N_ENTRIES, _N_NEXT = 10, 5  # entries and predictions of a row
 
 

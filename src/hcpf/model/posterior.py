@@ -1,4 +1,4 @@
-"""Draws from the posterior of the factors, which say how sure a fitted model is.
+"""Draws from the posterior of the factors, which measure the uncertainty of a fitted model.
 
 The variational posterior of a fit is too narrow: it is cold where the fit was tempered, it knows
 one of several solutions, and it takes factors for independent that compensate each other. Where the
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 _MIN_CHAINS = 4
 _MAX_SWEEPS, _MIN_SWEEPS = 200, 50
-_MANY_ENTRIES = 250_000  # beyond these, sweeps become fewer
-_BURN_IN = 0.25  # share of the sweeps whose draws are not kept
+_MANY_ENTRIES = 250_000  # entries above which a chain makes fewer sweeps
+_BURN_IN = 0.25  # share of the sweeps that are discarded
 _N_DRAWS, _MAX_FACTORS = 128, 1 << 27
 """Draws that are kept, and factors in all of them (512 MB); at least one draw per chain is kept."""
 _SWEEPS_OF_NEW_ROWS = 4

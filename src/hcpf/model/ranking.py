@@ -20,12 +20,12 @@ from hcpf.core.posterior import Posterior, scale_rows
 from hcpf.core.threads import run_in_parallel, single_blas_thread
 from hcpf.data.shards.matrix import StoredMatrix
 
-_USERS_AT_ONCE = 1 << 14  # whose best items are returned together
+_USERS_AT_ONCE = 1 << 14  # users whose best items are returned together
 MAX_BLOCK, _MIN_BLOCK = 128, 16  # users of a tile
-_N_BLOCKS = 8  # for all threads together, at least, unless there are few users
+_N_BLOCKS = 8  # smallest number of blocks for all threads together, unless there are few users
 TILE = 1 << 18  # scores of a tile; for several fits, of all of them: 1 MB
-_FEW_USERS = 4  # whose scores are not worth a call of BLAS
-_FEW_SCORES = 1 << 17  # that NumPy ranks sooner than Numba is loaded
+_FEW_USERS = 4  # users up to which a call of BLAS does not pay off
+_FEW_SCORES = 1 << 17  # scores; NumPy ranks fewer faster than Numba can be loaded
 _MIN_RATE = np.float32(1e-37)  # as in kernels/topn.py
 
 Factors = NDArray[np.float32]

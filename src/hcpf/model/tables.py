@@ -329,7 +329,7 @@ class Explanation(Table):
 
 # -- spreadsheets ----------------------------------------------------------------------------------
 
-_MAX_ROWS = 1_048_576  # of a sheet, the header included
+_MAX_ROWS = 1_048_576  # rows of a sheet, header included
 _MAX_WIDTH = 40  # characters of a column
 
 

@@ -19,7 +19,7 @@ from hcpf.model.resolve import fitted_model, training_data
 
 _LEVELS = (0.05, 0.5, 0.95)
 _PRIOR_DRAWS, _ROW_DRAWS = 4_001, 400
-_MAX_ENTRIES = 1_000_000  # from which the average numbers of elements are computed
+_MAX_ENTRIES = 1_000_000  # entries that the average number of elements is computed from
 _ACTIVE, _EXTREME, _RANDOM = 120, 40, 80  # rows in a table
 
 

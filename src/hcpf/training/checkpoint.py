@@ -26,7 +26,7 @@ from hcpf.training.storage import Location, folder_of
 
 logger = logging.getLogger("hcpf")
 
-_KEPT = 2  # commits
+_KEPT = 2  # commits on disk
 
 Saved = tuple[dict[str, Any], Tensors]
 """Header and tensors of one worker's file."""

@@ -26,13 +26,13 @@ MAX_COUNT_RATIO = 1_000
 """Of the largest integer parameter, such as trials, to the largest value."""
 _VALUE_BINS, _RATE_BINS = 160, 6
 _SAMPLE = 30_000  # entries that a histogram is made of, or the edges of its bins
-_POOLED_SAMPLE = 2_000  # entries, where each has its own mean
+_POOLED_SAMPLE = 2_000  # entries of the same sample under partial pooling
 _MIN_DISPERSION_GAIN = 1e-4  # nats per entry; less is not worth rebuilding the data layout
 _CHUNK = 1 << 20  # entries whose rates are computed at once
-_LEAST_COUNT_GAIN = 1e-6  # nats per entry of doubling a count parameter
-_COUNT_STEPS = 128  # per doubling of a count parameter, at which its likelihood is compared
+_LEAST_COUNT_GAIN = 1e-6  # nats per entry that doubling a count parameter must gain
+_COUNT_STEPS = 128  # candidate values per doubling of a count parameter
 _PAIRS = 2048  # pairs whose factors are gathered at once
-_LEAST_LOG_RATE = -600.0  # below, n is at its least
+_LEAST_LOG_RATE = -600.0  # log rate below which n has its smallest value
 
 
 def update_element(state: FitState, shard: Shard) -> None:
@@ -65,7 +65,7 @@ def best_dispersion(state: FitState, shard: Shard, comm: Collective) -> Element:
     """Return the element with the dispersion that maximizes the sum of log Z at the current rates.
 
     The objective runs over a histogram of (at most a sample of) the entries in value and log rate,
-    at the element's current mean; whoever uses the result checks the ELBO itself.
+    at the element's current mean; the caller compares the ELBO of both.
     """
     is_pooled = state.pooling is not None
     max_entries = _POOLED_SAMPLE if is_pooled else _SAMPLE

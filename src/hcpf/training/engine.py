@@ -1,4 +1,4 @@
-"""Where the workers of a fit run: in this process, or somewhere else."""
+"""Engines, which run the workers of a fit in this process or elsewhere."""
 
 import socket
 from collections.abc import Callable, Sequence

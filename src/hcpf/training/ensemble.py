@@ -40,7 +40,7 @@ logger = logging.getLogger("hcpf")
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What is kept of a finished fit: the layouts of the data are released."""
+    """The result of one fit, without the layouts of the data."""
 
     posterior: Posterior
     value_model: ValueModel
@@ -61,7 +61,7 @@ class Ensemble:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What one worker trains on."""
+    """The data of one worker."""
 
     data: ShardData
     validation: HeldOutPairs | None = None
@@ -72,7 +72,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What all workers share."""
+    """The settings that all workers share."""
 
     value_model: ValueModel
     priors: Priors

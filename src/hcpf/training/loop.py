@@ -1,7 +1,7 @@
 """The one training loop: passes, checks, stopping, history, checkpoints, Ctrl-C.
 
-It runs the same on one worker and on many: whatever decides is a number that the collective has
-made the same on all of them.
+It is the same for one worker and for many: every decision depends on numbers that the collective
+has made equal on all workers.
 """
 
 import logging
@@ -35,8 +35,8 @@ from hcpf.training.state import FitState
 
 logger = logging.getLogger("hcpf")
 
-_RATE_SAMPLE = 1 << 17  # entries that tell whether rates have left the tables
-_ROUNDING = 1e-6  # relative decrease of the ELBO up to which it is rounding
+_RATE_SAMPLE = 1 << 17  # entries checked for rates outside the tables
+_ROUNDING = 1e-6  # relative decrease of the ELBO that counts as rounding
 _MAX_DRIFT = 3.0  # largest distance of the log rates from where the tables were made, in nats
 _DISPERSION_PASSES = frozenset({3, 10, 30, 60, 100, 200})
 """Passes after which the dispersion is estimated again."""
@@ -64,7 +64,7 @@ class Fit:
 
 
 class Watch(Protocol):
-    """Whoever follows a fit, and can end it early."""
+    """An observer of a fit, which can end it early."""
 
     def passed(self, title: str, iteration: int, note: str) -> None:
         """Take note of the passes made so far."""
@@ -83,7 +83,7 @@ class _Terminal:
         self.stop_requested = stop_requested
 
     def passed(self, title: str, iteration: int, note: str) -> None:
-        """Move the bar on."""
+        """Advance the bar."""
         self._advance(iteration - self._shown, note)
         self._shown = iteration
 
@@ -261,7 +261,7 @@ def interruptible() -> Generator[Callable[[], bool], None, None]:
         requested.set()
 
     if previous is not signal.default_int_handler:
-        yield requested.is_set  # somebody else handles Ctrl-C: leave it to them
+        yield requested.is_set  # another handler of Ctrl-C is installed: keep it
         return
     signal.signal(signal.SIGINT, ask)
     try:

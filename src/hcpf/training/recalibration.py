@@ -38,9 +38,9 @@ _MAX_ENTRIES, _MAX_USERS, _MAX_PAIRS = 20_000, 4_000, 1 << 23
 _BLOCK = 1 << 20  # pairs ranked at once
 _HIDDEN = 0.2
 _LIST, _SPARE = 10, 5  # items of a list, and how many more are ranked before the subtraction
-_HALF_STEPS = 3  # from the fitted users; more change nothing that matters
+_HALF_STEPS = 3  # half-steps from the fitted users; more change little
 _MIN_FOUND, _FOUND_PER_BIN, _MAX_BINS = 30, 50, 8
-_MIN_PROBABILITY = 1e-12  # of being observed, and of not being observed
+_MIN_PROBABILITY = 1e-12  # probabilities are kept this far from 0 and 1
 _MAX_RATIO_ERROR = 0.1
 """Where found / expected is as near to 1 as this, probabilities stay the model's own: on data drawn
 from the model, item factors that remember hidden entries give ratios of 1.04 to 1.10."""

@@ -302,8 +302,8 @@ def _check_step(tau: Any, xi: Any) -> dict[str, float]:
 RECIPES = ("default", "paper")
 PAPER_COMPONENTS = 160
 PAPER_PASSES = 100
-"""Passes of Algorithm 1, whose validation likelihood is flat in the first ones: a rule that stops
-where it no longer rises would end the fit before it has begun."""
+"""Passes of Algorithm 1. Its validation likelihood is flat in the first passes, so that a stopping
+rule would end the fit there."""
 
 
 def paper_settings(

@@ -204,10 +204,10 @@ def _concentrate(mine: AxisState, component: NDArray[np.int64]) -> None:
 
 # -- clusters of items -----------------------------------------------------------------------------
 
-_MAX_ENTRIES = 2_000_000  # of the users from whom clusters are learned
-_SPARE, _POWERS = 10, 3  # columns and rounds of the randomized singular vectors
-_MIN_RELATIVE_LENGTH = 1e-3  # of a column to the longest; shorter ones are rounding
-_ROUNDS = 20  # of k-means
+_MAX_ENTRIES = 2_000_000  # entries of the users that clusters are computed from
+_SPARE, _POWERS = 10, 3  # extra columns and power iterations of the randomized singular vectors
+_MIN_RELATIVE_LENGTH = 1e-3  # shorter columns, relative to the longest, are rounding errors
+_ROUNDS = 20  # iterations of k-means
 _DAMPING = 5.0  # added to numbers of entries, so that rows with few do not dominate
 
 Array = NDArray[np.float32]
@@ -286,7 +286,7 @@ def _k_means(
     """Cluster directions by their cosine, starting as k-means++ does."""
     centers = np.empty((n_clusters, points.shape[1]), np.float32)
     nearest = np.zeros(len(points), np.float32)
-    exact = weights.astype(np.float64)  # chances have to add up to 1
+    exact = weights.astype(np.float64)  # choice() requires probabilities that add up to 1
     for j in range(n_clusters):
         chance = np.maximum(1.0 - nearest, 1e-9) * exact
         centers[j] = points[rng.choice(len(points), p=chance / chance.sum())]

@@ -1,4 +1,4 @@
-"""The state of one fit: what solvers change, what a checkpoint stores and a posterior shows."""
+"""The state of one fit, which solvers change, checkpoints store and posteriors are made of."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
@@ -29,7 +29,7 @@ class MomentumMemory:
     g: dict[Axis, NDArray[np.float32]]
     """Geometric means of both axes before the last pass."""
     theta: dict[Axis, FloatArray] = field(default_factory=dict)
-    """What entries said of theta, chi and nu, before the last pass; empty where it stays."""
+    """Chi and nu less the prior's before the last pass; empty where theta has no momentum."""
     age: float = 0.0
     """Passes since momentum began."""
     elbo: float | None = None
@@ -87,7 +87,7 @@ class RowMemory:
 
 @dataclass(eq=False)
 class DrawMemory:
-    """What Algorithm 1 remembers of both axes."""
+    """The parameters of both axes that Algorithm 1 keeps between passes."""
 
     users: RowMemory
     items: RowMemory

@@ -17,7 +17,7 @@ from hcpf.elements.conjugate import Conjugate
 from hcpf.errors import ModelError, SupportError
 from hcpf.model.fitted import FittedModel
 
-_ROUNDING = 1e-6  # of the center of theta next to the ends of its range
+_ROUNDING = 1e-6  # tolerance for a center of theta at the ends of its range
 
 
 def whole_number(name: str, value: Any, least: int) -> int:

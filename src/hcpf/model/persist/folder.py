@@ -25,7 +25,7 @@ FORMAT, SCHEMA = "hcpf-model", 4
 _ADVICE = "Pass a folder created by save() or hcpf fit."
 _TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
 _LONGEST_HEADER = 1 << 24  # bytes
-_MAX_READS = 10  # of a model that other processes replace meanwhile
+_MAX_READS = 10  # attempts to read a model that other processes are replacing
 _ENDINGS = {"tensors": ".safetensors", "users": ".parquet", "items": ".parquet"}
 
 

@@ -113,7 +113,7 @@ def _push_theta(
     part: float,
     max_factor: float,
 ) -> None:
-    """Move what the entries say of theta by the same share of its last move."""
+    """Extrapolate the entries' contributions to theta by the same share of their last change."""
     for mine in state.axes:
         theta = mine.theta
         if theta is None:
