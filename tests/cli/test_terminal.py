@@ -138,3 +138,18 @@ def test_an_amount_per_row_is_offered(screen, tmp_path):
     assert "For the amount of each row instead: --value 'Quantity*UnitPrice'." in lines
     _, lines = screen("info", path.name, "--value", "Quantity*UnitPrice")
     assert any("from 2 to 3" in line for line in lines)
+
+
+def all_commands(group, *names):
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from all_commands(command, *names, name)
+        else:
+            yield (*names, name)
+
+
+@pytest.mark.parametrize("names", list(all_commands(typer.main.get_command(app))), ids=" ".join)
+def test_help_shows_no_python_types(screen, names):
+    code, lines = screen(*names, "--help")
+    assert code == 0
+    assert not re.search(r"<(str|int|float|path|bool)\b|list\[", "\n".join(lines))

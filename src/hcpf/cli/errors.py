@@ -5,8 +5,9 @@ import re
 import shlex
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -149,21 +150,35 @@ def _unquote_choices(match: re.Match[str]) -> str:
 # -- help ------------------------------------------------------------------------------------------
 
 
-def without_types(params: list[Any]) -> list[Any]:
-    """Return parameters of a command; flags and arguments lose the type that typer would show.
+_PLACEHOLDERS = {
+    "<str>": "TEXT", "<list[str]>": "TEXT", "<path>": "PATH", "<int>": "N", "<int range>": "N",
+    "<float>": "X", "<float range>": "X",
+}  # fmt: skip
+"""What help shows in place of Python types."""
 
-    Options show theirs, such as <int>, because something follows them.
+
+def without_types(params: list[Any]) -> list[Any]:
+    """Return parameters of a command whose help has no Python types.
+
+    Flags and arguments show nothing: no value follows a flag, and an argument has its name.
     """
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
         elif param.param_type_name == "argument":
             param.display_type_rich = _no_type
+        elif hasattr(param, "display_type_rich"):  # typer 0.26 has placeholders of its own
+            param.display_type_rich = partial(_placeholder, param.display_type_rich)
     return params
 
 
 def _no_type(**_: Any) -> None:
     return None
+
+
+def _placeholder(shown: Callable[..., str], **given: Any) -> str:
+    text = shown(**given)
+    return _PLACEHOLDERS.get(text, text.replace("<list[", "<").replace("]>", ">"))
 
 
 class PlainCommand(TyperCommand):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.errors import INCOMPLETE
+from hcpf.cli.errors import INCOMPLETE, PlainCommand
 from hcpf.cli.output import note, prepare_file, show_json, write_file
 from hcpf.errors import InputError
 
@@ -59,6 +59,7 @@ Only = Annotated[list[str] | None, typer.Option("--only", help="A data set; may 
 
 @commands.command(
     "figure1",
+    cls=PlainCommand,
     epilog=options.examples(
         "hcpf reproduce figure1", "hcpf reproduce figure1 -o figures/figure1.svg --json"
     ),
@@ -211,7 +212,7 @@ def _add_command(name: str, pages: tuple[str, ...], about: str, *, figure: bool 
         f"hcpf reproduce {name} --data sets --recipe default -K 20 --only msweb -o results",
     )
     text = f"{about} Rerun the same command to resume an interrupted run."
-    commands.command(name, help=text, epilog=options.examples(*lines))(command)
+    commands.command(name, cls=PlainCommand, help=text, epilog=options.examples(*lines))(command)
 
 
 _add_command("table3", ("table3",), "Table 3: test log-likelihood of the full matrix.")
