@@ -68,6 +68,30 @@ def test_info_shows_what_was_understood(run_json, invoke, raw):
     assert "- Amount: read as money" in invoke("info", raw, *CLEANING).stdout
 
 
+def test_info_describes_the_good_rows_and_lists_what_is_wrong_with_the_others(run, run_json, raw):
+    raw.write_bytes(RAW.replace("£2.50", "n/a").replace("£3.50", "").encode("cp1252"))
+    about = run_json("info", raw)
+    assert about["observed"] == 3  # tea, postage and coffee
+    said = " ".join(about["problems"])
+    assert "'CustomerID' has no id in row 5 (row 1 is the header). Pass --drop-blank-ids" in said
+    assert "'Amount' has no value in 'n/a' in row 8 and row 9 (row 1" in said
+    assert "-1.1 in row 7" in said
+    assert said.endswith(
+        "For all of these: --drop-blank-ids --drop-blank-values --returns net."
+    )  # fmt: skip
+    result = run(["info", str(raw)])
+    assert result.exit_code == 0
+    assert "Problems (a fit refuses" in result.stdout
+    assert "Problems" not in run(["info", str(raw), *CLEANING, "--drop-blank-values"]).stdout
+
+
+def test_info_without_any_good_row_says_why(fails, raw):
+    raw.write_text("CustomerID,StockCode,Amount\n,a,1\nx,b,\n")
+    said = fails("info", raw)
+    assert "There are no rows" in said
+    assert "--drop-blank-ids --drop-blank-values" in said
+
+
 def test_from_a_raw_export_to_names(invoke, raw, tmp_path):
     model = tmp_path / "model"
     said = invoke("fit", raw, "-o", model, *CLEANING, "-K", 2, "--fits", 1, "-e", "gamma").stderr

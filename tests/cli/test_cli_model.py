@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import pairwise
 
 import pytest
 from pyarrow import csv, parquet
@@ -32,6 +33,23 @@ def test_recommend_by(run_json, model, by):
     found = run_json("recommend", model, "c3", "-n", 3, "--by", by)
     assert [row["rank"] for row in found] == [1, 2, 3]
     assert sorted((row[by] for row in found), reverse=True) == [row[by] for row in found]
+
+
+def test_lists_that_are_not_sorted_by_probability_say_so(run, sales, tmp_path):
+    from hcpf import HCPF, Interactions
+
+    data = Interactions.read(sales, user="customer", item="product", value="spend")
+    path, lists = tmp_path / "model", tmp_path / "lists.csv"
+    HCPF(5, element="gamma", n_fits=4, max_iter=5, random_state=0).fit(data).save(path)
+    why = "Ranked by the consensus of the fits"
+    assert why in run(["recommend", str(path), "--all", "-o", str(lists)]).stderr
+    rows = csv.read_csv(lists).to_pylist()
+    assert any(
+        after["user"] == before["user"] and after["probability"] > before["probability"]
+        for before, after in pairwise(rows)
+    )
+    args = ["recommend", str(path), "--all", "-o", str(lists), "--overwrite"]
+    assert why not in run([*args, "--by", "probability"]).stderr
 
 
 def test_recommend_names_and_seen(run_json, model, tmp_path):

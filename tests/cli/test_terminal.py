@@ -97,7 +97,7 @@ def test_errors_break_between_words(screen, tmp_path):
     path.write_text(
         "InvoiceNo,CustomerID,StockCode,Amount\n1,c1,a,-5\n2,,a,5\n3,c2,b,3\n4,c2,a,7\n"
     )
-    code, lines = screen("info", path.name)
+    code, lines = screen("fit", path.name, "-o", "unwritten")
     assert code == 1
     words = " ".join(lines).split()
     assert {"--drop-blank-ids", "--returns", "net", "keep."} <= set(words)

@@ -2,12 +2,14 @@
 
 import logging
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 from data.table_files import by_pair
 from hcpf.data import Interactions
+from hcpf.data.rows import FrameRows, RowLocator
 from hcpf.errors import InputError
 
 RAW = """Invoice,Code,Paid,Date,Customer
@@ -109,6 +111,51 @@ def test_blank_ids_are_counted_in_the_error(read):
     assert "'Customer' has no id in rows 2, 3 and 4 (6 rows in total" in str(error.value)
     assert "'Code' has no id in rows 7 and 8 (row 1" in str(error.value)
     assert "drop_blank_ids=True" in str(error.value)
+
+
+def test_rows_without_a_value(read):
+    text = "Customer,Code,Paid\nann,tea,£3\nann,jam,\nbob,tea,N/A\nbob,jam, \ncid,tea,-\n"
+    with pytest.raises(InputError) as error:
+        read(text)
+    assert "'Paid' has no value in rows 3, 4 and 5 (4 rows in total" in str(error.value)
+    assert "Pass drop_blank_values=True" in str(error.value)
+    entries, said = read(text, drop_blank_values=True)
+    assert entries == {("ann", "tea"): 3.0}
+    assert "Dropped 4 rows without a value." in said
+    with pytest.raises(InputError, match="not numbers: '5k' in row 4"):
+        read(text.replace("N/A", "5k"), drop_blank_values=True)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_frames_without_a_value(missing):
+    frame = pa.table({"u": ["a", "b"], "i": ["x", "x"], "y": pa.array([1.5, missing])})
+    columns = {"user": "u", "item": "i", "value": "y"}
+    with pytest.raises(InputError, match=r"no value in row 2 .*drop_blank_values=True"):
+        Interactions.from_frame(frame, **columns)
+    assert by_pair(Interactions.from_frame(frame, **columns, drop_blank_values=True)) == {
+        ("a", "x"): 1.5
+    }
+
+
+def test_a_product_without_one_of_its_factors(read):
+    text = "Customer,Code,Paid,n\nann,tea,3,2\nann,jam,,2\nbob,tea,2,\n"
+    assert read(text, value="Paid*n", drop_blank_values=True)[0] == {("ann", "tea"): 6.0}
+
+
+def test_all_problems_and_their_options_come_together(read):
+    with pytest.raises(InputError) as error:
+        read(RAW.replace("2.50", ""))
+    assert str(error.value).endswith(
+        "For all of these: drop_blank_ids=True, drop_blank_values=True, returns='net'."
+    )
+
+
+def test_rows_are_found_after_others_were_dropped():
+    locator, rows = RowLocator(), FrameRows()
+    locator.add(rows, 0, None, 3)
+    locator.add(rows, 3, np.array([0, 2]), 2)
+    chosen = locator.select(np.array([False, True, True, False, True]))
+    assert [chosen.find(position)[1] for position in range(3)] == [1, 2, 5]
 
 
 def test_totals_with_text_in_the_value_are_dropped_before_values_are_checked(read):

@@ -425,6 +425,17 @@ def test_rows_are_dropped_as_in_memory(tmp_path: Path) -> None:
     assert net.to_memory().values.tolist() == [3.5, 4.0]
 
 
+def test_rows_without_a_value_are_dropped_as_in_memory(tmp_path: Path) -> None:
+    table = pa.table({"user": ["a", "b", "b"], "item": ["x", "x", "y"], "price": [3.5, None, 4.0]})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    columns: dict[str, Any] = {"user": "user", "item": "item", "value": "price"}
+    with pytest.raises(InputError, match=r"no value in row 2.*drop_blank_values=True"):
+        Shards.from_files(tmp_path / "t.parquet", tmp_path / "r", **columns, progress=False)
+    columns["drop_blank_values"] = True
+    shards = Shards.from_files(tmp_path / "t.parquet", tmp_path / "s", **columns, progress=False)
+    same(shards.to_memory(), Interactions.read(tmp_path / "t.parquet", **columns))
+
+
 def test_bad_rows_and_repeated_pairs_are_named(tmp_path: Path) -> None:
     table = pa.table({"user": [1, 2, 2], "item": [5, 6, 6], "spend": [1.0, 2.0, 3.0]})
     parquet.write_table(table, tmp_path / "twice.parquet")

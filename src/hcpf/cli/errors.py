@@ -68,10 +68,10 @@ _OPTIONS = {
         name: f"--{name.replace('_', '-')}"
         for name in (
             "append", "checkpoint", "decimal", "delimiter", "density", "drop_blank_ids",
-            "duplicates", "element", "encoding", "exclude_items", "header", "hurdle", "item",
-            "item_exposure", "layer", "like", "max_iter", "names", "overwrite", "returns", "scale",
-            "sheet", "sql", "test", "tol", "train_on", "use_raw", "user", "user_exposure", "value",
-            "vary_by",
+            "drop_blank_values", "duplicates", "element", "encoding", "exclude_items", "header",
+            "hurdle", "item", "item_exposure", "layer", "like", "max_iter", "names", "overwrite",
+            "returns", "scale", "sheet", "sql", "test", "tol", "train_on", "use_raw", "user",
+            "user_exposure", "value", "vary_by",
         )
     },
     "n_components": "--components",
@@ -129,6 +129,8 @@ def name_options(text: str) -> str:
     'Pass --overwrite, or --duplicates sum, mean or last.'
     >>> name_options("Pass decimal='.' or ',', or sql='SELECT 1'.")
     "Pass --decimal . or ,, or --sql 'SELECT 1'."
+    >>> name_options("For all of these: drop_blank_ids=True, returns='net'.")
+    'For all of these: --drop-blank-ids --returns net.'
     """
 
     def option(match: re.Match[str]) -> str:
@@ -140,7 +142,7 @@ def name_options(text: str) -> str:
 
     # The choices after the first of an argument lose their quotes, too.
     text = re.sub(r"(=(['\"])[\w.,]+\2)((?:,? (?:or )?\2[\w.,]+\2)+)", _unquote_choices, text)
-    return _ARGUMENT.sub(option, text)
+    return re.sub(r"(--[\w-]+(?: \w+)?), (?=--)", r"\1 ", _ARGUMENT.sub(option, text))
 
 
 def _unquote_choices(match: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ import typer
 
 from hcpf import _defaults
 from hcpf.cli import options
-from hcpf.cli.inputs import Source, value_model_settings, with_source
+from hcpf.cli.inputs import Source, load_model, value_model_settings, with_source
 from hcpf.cli.output import (
     duration,
     element_text,
@@ -35,9 +35,17 @@ _FEW_TESTS = 30  # entries, below which scores say little
 
 @with_source
 def evaluate(
+    context: typer.Context,
     source: Source,
     user_exposure: options.UserExposure = None,
     item_exposure: options.ItemExposure = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            "--like", metavar="MODEL", show_default=False, rich_help_panel="Model",
+            help="Saved model whose element and settings to use, instead of the options below.",
+        ),
+    ] = None,
     element: options.ElementName = "auto",
     vary_by: options.VaryBy = None,
     hurdle: options.Hurdle = False,
@@ -82,13 +90,17 @@ def evaluate(
     """
     if output is not None:
         prepare_file(output, overwrite=overwrite)
-    value_model = value_model_settings(element, vary_by, hurdle, train_on)
+    settings = value_model_settings(element, vary_by, hurdle, train_on)
+    settings |= {"n_components": components, "n_fits": fits, "max_iter": max_iter}
+    if like is not None:
+        settings = _settings_like(context, like, user_exposure, item_exposure)
     parts = _split(source, test, by_time, time, seed)
     from hcpf.estimator import HCPF
     from hcpf.evaluate import evaluate_model
     from hcpf.model.inspect import describe_value_model
 
-    model = HCPF(components, **value_model, n_fits=fits, max_iter=max_iter, random_state=seed)
+    settings["random_state"] = seed
+    model = HCPF(**settings)
     found = evaluate_model(
         model, parts, k=top, max_baselines=1 if output is None else None, early_stopping=True,
         random_state=seed, n_threads=threads,
@@ -100,9 +112,47 @@ def evaluate(
         found.save(output)  # completely or not at all
         note_written(output, replaced=existed)
     if as_json:
-        show_json(_as_json(found, about, components))
-    else:
-        _show(found, about)
+        show_json(_as_json(found, about, model.n_components))
+        return
+    _show(found, about)
+    if settings["element"] == "auto":
+        note(
+            "The element was chosen by short fits to the training part. To evaluate the settings "
+            "of a saved model: --like MODEL."
+        )
+
+
+_SET_BY_MODEL = {
+    "element": "--element", "vary_by": "--vary-by", "hurdle": "--hurdle", "fits": "--fits",
+    "components": "--components", "train_on": "--train-on", "max_iter": "--max-iter",
+}  # fmt: skip
+
+
+def _settings_like(
+    context: typer.Context, folder: Path, user_exposure: str | None, item_exposure: str | None
+) -> dict[str, Any]:
+    """Return the settings of a saved model, its choices among them, to fit it to other data."""
+    for name, option in _SET_BY_MODEL.items():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            raise InputError(f"--like takes the settings from {folder}. Remove {option}.")
+    from hcpf.core.axis import Axis
+    from hcpf.elements import Element
+    from hcpf.estimator import HCPF
+
+    fitted = load_model(folder)
+    for axis, given in ((Axis.USERS, user_exposure), (Axis.ITEMS, item_exposure)):
+        if fitted.exposure.axis(axis) is not None and given is None:
+            raise InputError(
+                f"{folder} was fitted with exposures of {axis.word}s. Pass --{axis.word}-exposure."
+            )
+    settings = HCPF.from_model(fitted).get_params(deep=False)
+    value_model = fitted.value_model
+    if not isinstance(settings["element"], Element):  # chosen by the data: estimate it again
+        settings["element"] = type(value_model.element)()
+    if settings["tempering"] == "auto":
+        settings["tempering"] = fitted.tempering
+    return settings | {"vary_by": value_model.vary_by, "hurdle": value_model.hurdle}
 
 
 def _split(

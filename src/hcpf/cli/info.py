@@ -55,7 +55,8 @@ def info(
 ) -> None:
     """Describe data (size, values, suitable elements, warnings), a saved model, or one of its rows.
 
-    Repeated pairs are counted here and their values added. With a model, --user ID or --item ID
+    Repeated pairs are counted here and their values added; rows that a fit would refuse are left
+    out, and the options that mend them are named. With a model, --user ID or --item ID
     describes that user or item: entries, typical value, and what is likely next.
     """
     folder = Path(source.data[0])
@@ -80,9 +81,13 @@ def _describe_data(source: Source) -> dict[str, Any]:
     from hcpf.data.summary import summarize
     from hcpf.training.resolve import most_likely_element
 
-    whole, remarks, n_repeated, *_ = source.read_with_remarks(merge_all=True)
+    found = source.read_with_remarks(lenient=True)
+    whole = found.data
     data = in_memory(whole)
-    about = {"kind": "data", "reading": remarks, **summarize(data, n_repeated).as_dict()}
+    about = {
+        "kind": "data", "reading": found.remarks, "problems": list(found.problems),
+        **summarize(data, found.n_repeated).as_dict(),
+    }  # fmt: skip
     if data.n_observed < whole.n_observed:  # the values are those of a sample
         about |= {
             "users": whole.n_users, "items": whole.n_items, "observed": whole.n_observed,
@@ -97,6 +102,11 @@ def _describe_data(source: Source) -> dict[str, Any]:
 def _show_data(about: dict[str, Any]) -> None:
     if about["reading"]:
         _show_list("Reading", about["reading"])
+        typer.echo("")
+    if about["problems"]:
+        _show_list(
+            "Problems (a fit refuses these rows; they are left out below)", about["problems"]
+        )
         typer.echo("")
     values, per_user, per_item = (
         about[name] for name in ("values", "entries_per_user", "entries_per_item")

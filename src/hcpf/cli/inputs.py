@@ -42,6 +42,8 @@ class ReadResult(NamedTuple):
     """How the rows of a repeated pair are merged."""
     words: "Words | None" = None
     """What the reader calls users, items and values; None for data without columns."""
+    problems: Sequence[str] = ()
+    """What is wrong with rows that were dropped although they are an error, and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,7 @@ class Source:
     duplicates: options.OnDuplicates = "auto"
     returns: options.OnReturns = "auto"
     drop_blank_ids: options.DropBlankIds = False
+    drop_blank_values: options.DropBlankValues = False
     exclude_items: options.ExcludeItems = field(default_factory=list)
     decimal: options.Decimal = None
     encoding: options.Encoding = None
@@ -89,10 +92,11 @@ class Source:
             note(remark)
         return result.data, result.duplicates
 
-    def read_with_remarks(self, *, merge_all: bool = False) -> "ReadResult":
+    def read_with_remarks(self, *, lenient: bool = False) -> "ReadResult":
         """Read the data; return what was done, too, instead of reporting it.
 
-        With ``merge_all``, repeated pairs are summed where they would be an error.
+        With ``lenient``, rows that are an error are dropped and described, and repeated pairs are
+        summed.
         """
         from hcpf.data.annotated import find_h5ad, read_h5ad
         from hcpf.data.interactions import Interactions
@@ -116,7 +120,7 @@ class Source:
         roles = self.columns_of(files[0])
         entries = read_entries(
             files, user=roles.user, item=roles.item, value=roles.value, options=options,
-            merge_all=merge_all,
+            lenient=lenient,
         )  # fmt: skip
         data = Interactions(entries.matrix, entries.users, entries.items)
         remarks = [name_options(remark) for remark in entries.remarks]
@@ -125,7 +129,8 @@ class Source:
             roles.user, roles.item, roles.value, currency=entries.currency, source=names,
             period=period_of(files, roles.user),
         )  # fmt: skip
-        return ReadResult(data, remarks, entries.n_repeated, entries.duplicates, words)
+        problems = [name_options(problem) for problem in entries.problems]
+        return ReadResult(data, remarks, entries.n_repeated, entries.duplicates, words, problems)
 
     def read_before_and_after(
         self, date: str, time: str | None

@@ -62,6 +62,13 @@ OnReturns = Annotated[
 DropBlankIds = Annotated[
     bool, _rows("--drop-blank-ids", help="Drop rows without a user or without an item.")
 ]
+DropBlankValues = Annotated[
+    bool,
+    _rows(
+        "--drop-blank-values",
+        help="Drop rows without a value: blank, or a text such as n/a or NULL.",
+    ),
+]
 ExcludeItems = Annotated[
     list[str],
     _rows(

@@ -1,7 +1,7 @@
 """``hcpf recommend`` and ``hcpf fold-in``: lists of the best items for fitted or new users."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -195,7 +195,15 @@ class _Lists:
         tables = self._tables(model, users)
         if output is not None:
             total = self.n * len(users)
-            rows = write_table(output, tables, overwrite=overwrite, total=total)
+            rise: list[bool] = []
+
+            def watched() -> Iterator["Table"]:
+                for table in tables:
+                    rise.append(_probabilities_rise(table.user, table.probability))
+                    yield table
+
+            rows = write_table(output, watched(), overwrite=overwrite, total=total)
+            self._explain_order(any(rise))
             if as_json:
                 show_json({"path": str(output), "users": len(users), "rows": rows})
             return
@@ -243,10 +251,15 @@ class _Lists:
                 show_rows(self._fields(), rows, _title(rows[0]))
         else:
             show_rows([Field("user", "User", str, right=False), *self._fields()], records)
-        if self.by == "consensus" and sys.stdout.isatty() and _out_of_order(records):
+        users, probabilities = ([row[key] for row in records] for key in ("user", "probability"))
+        self._explain_order(_probabilities_rise(users, probabilities))
+
+    def _explain_order(self, probabilities_rise: bool) -> None:
+        """Say why a list is not sorted by the probabilities that it shows."""
+        if self.by == "consensus" and probabilities_rise:
             note(
-                "Ranked by the consensus of the fits: items on which all of them agree come first. "
-                "To rank by the probability: --by probability."
+                "Ranked by the consensus of the fits: items on which all of them agree come first, "
+                "so a lower rank may have a higher probability. To sort by it: --by probability."
             )
 
     def _fields(self) -> list[Field]:
@@ -286,12 +299,10 @@ def _why_nothing(users: "IdArray", exclude_seen: bool) -> str:
     return f"Nothing to recommend: {who} an entry for every item.{hint}"
 
 
-def _out_of_order(records: list[dict[str, Any]]) -> bool:
+def _probabilities_rise(users: Sequence[Any], probabilities: Sequence[float]) -> bool:
     """Return whether probabilities rise somewhere within the list of a user."""
-    return any(
-        after["user"] == before["user"] and after["probability"] > before["probability"]
-        for before, after in pairwise(records)
-    )
+    rows = zip(users, probabilities, strict=True)
+    return any(after[0] == before[0] and after[1] > before[1] for before, after in pairwise(rows))
 
 
 def _warn_of_few_entries(model: "FittedModel", records: list[dict[str, Any]]) -> None:

@@ -99,19 +99,22 @@ class TripleBuilder:
         self._items = _IdColumn(
             item, text_ids, item_matcher(self._options.exclude_items), blank_text=self._is_table
         )
-        self._values = ValueColumn(value)
-        self._times = None if times is None else ValueColumn(times)
+        drop_blank = self._options.drop_blank_values if self._is_table else None
+        self._values = ValueColumn(value, drop_blank=drop_blank)
+        self._times = None if times is None else ValueColumn(times, drop_blank=drop_blank)
         self._source: RowSource = FrameRows()
         self._n_rows = 0
         self._locator = RowLocator()
         self._bad_rows = BadRows()
-        self._n_blank = self._n_excluded = 0
+        self._n_blank = self._n_excluded = self._n_blank_values = 0
         self.n_dropped = 0
         """Rows that the reader dropped."""
         self.currency = ""
         """The currency of the values; empty if they have none."""
         self.remarks: list[str] = []
         """What was decided, a sentence each."""
+        self.problems: list[str] = []
+        """What is wrong with rows that were dropped instead of raising an error."""
 
     def start_file(self, source: RowSource) -> None:
         """Count the rows that messages name from the start again."""
@@ -136,19 +139,36 @@ class TripleBuilder:
         self._locator.add(self._source, self._n_rows, positions, len(rows))
         self._n_rows += n_rows
 
-    def finish(self) -> Triples:
-        """Return all rows; there must be at least one."""
+    def finish(self, *, drop_bad_rows: bool = False) -> Triples:
+        """Return all rows; there must be at least one.
+
+        Bad rows are an error, or dropped and described in ``problems``.
+        """
         values, read = self._finish_values()
         self.currency = next((amounts.currency for amounts in read if amounts.currency), "")
         self._find_returns(values)
-        self._bad_rows.raise_if_any()
+        if drop_bad_rows:
+            self.problems = self._bad_rows.texts()
+        else:
+            self._bad_rows.raise_if_any()
+        kept = np.ones(len(values), np.bool_)
+        kept[self._bad_rows.positions()] = False
+        if self._options.drop_blank_values:
+            blank = np.isnan(values)
+            self._n_blank_values = int(blank.sum())
+            kept &= ~blank
         self._remark(read)
         users, rows = self._users.finish()
         items, columns = self._items.finish()
-        if len(rows) == 0:
-            dropped = f" {self.remarks[-1]}" if self.remarks else ""
-            raise InputError(f"There are no rows: at least one observed pair is needed.{dropped}")
-        return Triples(rows, columns, values, users, items, self._locator)
+        if not kept.any():
+            why = self.problems or self.remarks[-1:]
+            raise InputError(
+                " ".join(["There are no rows: at least one observed pair is needed.", *why])
+            )
+        triples = Triples(rows, columns, values, users, items, self._locator)
+        if kept.all():
+            return triples
+        return replace(triples.select(kept), locator=self._locator.select(kept))
 
     def _finish_values(self) -> tuple[NDArray[np.float64], list[ParsedAmounts]]:
         """Return the values, products if there are two columns, and how texts were read."""
@@ -177,6 +197,7 @@ class TripleBuilder:
             self._locator,
             positions,
             [_Number(value) for value in values[positions[:3]].tolist()],
+            "returns='net'",
         )
 
     def _usable(self, rows: NDArray[np.int32], columns: NDArray[np.int32]) -> BoolArray | None:
@@ -199,6 +220,7 @@ class TripleBuilder:
                     else "Drop or fill such rows first.",
                     self._source,
                     self._n_rows + blank,
+                    "drop_blank_ids=True" if self._is_table else "",
                 )
         return kept
 
@@ -206,6 +228,8 @@ class TripleBuilder:
         self.remarks += [amounts.remark for amounts in read if amounts.remark is not None]
         if self._options.drop_blank_ids:
             self.remarks.append(f"Dropped {count(self._n_blank, 'row')} without an id.")
+        if self._options.drop_blank_values:
+            self.remarks.append(f"Dropped {count(self._n_blank_values, 'row')} without a value.")
         if self._items.excludes:
             names = [str(name) for name in self._items.excluded]
             listed = f": {', '.join(names[:5])}{', …' * (len(names) > 5)}" if names else ""

@@ -125,6 +125,7 @@ class Interactions:
         duplicates: "DuplicatesChoice" = "auto",
         returns: "Returns" = "auto",
         drop_blank_ids: bool = False,
+        drop_blank_values: bool = False,
         exclude_items: "ExcludeItems" = (),
         decimal: str | None = None,
     ) -> Self:
@@ -137,7 +138,7 @@ class Interactions:
         user, item, value : str or int
             Columns by name, or by position from 0: an integer is always a position. Ids are
             strings, integers or UUIDs. Without a value every row counts 1.
-        duplicates, returns, drop_blank_ids, exclude_items, decimal
+        duplicates, returns, drop_blank_ids, drop_blank_values, exclude_items, decimal
             See `read`.
 
         Examples
@@ -153,7 +154,7 @@ class Interactions:
 
         options = ReadOptions(
             duplicates=duplicates, returns=returns, drop_blank_ids=drop_blank_ids,
-            exclude_items=exclude_items, decimal=decimal,
+            drop_blank_values=drop_blank_values, exclude_items=exclude_items, decimal=decimal,
         )  # fmt: skip
         triples, name, columns, remarks = triples_from_frame(frame, user, item, value, options)
         return cls._from_entries(merge_triples(triples, name, columns, options, remarks))
@@ -186,6 +187,7 @@ class Interactions:
         duplicates: "DuplicatesChoice" = "auto",
         returns: "Returns" = "auto",
         drop_blank_ids: bool = False,
+        drop_blank_values: bool = False,
         exclude_items: "ExcludeItems" = (),
         decimal: str | None = None,
         encoding: str | None = None,
@@ -226,6 +228,9 @@ class Interactions:
             negative, and keeps them otherwise.
         drop_blank_ids : bool
             Whether to drop rows without a user or an item; otherwise they are an error.
+        drop_blank_values : bool
+            Whether to drop rows without a value: blank, NaN, or a text such as "n/a", "NULL" or
+            "-"; otherwise they are an error.
         exclude_items : str, path or list of them
             Items to leave out, such as postage: ids, patterns with * and ?, or files with one per
             line.
@@ -254,9 +259,9 @@ class Interactions:
 
         options = ReadOptions(
             duplicates=duplicates, returns=returns, drop_blank_ids=drop_blank_ids,
-            exclude_items=exclude_items, decimal=decimal, encoding=encoding, delimiter=delimiter,
-            header=header, sheet=sheet, sql=sql, layer=layer,
-            use_raw=use_raw,
+            drop_blank_values=drop_blank_values, exclude_items=exclude_items, decimal=decimal,
+            encoding=encoding, delimiter=delimiter, header=header, sheet=sheet, sql=sql,
+            layer=layer, use_raw=use_raw,
         )  # fmt: skip
         h5ad = find_h5ad(path, user=user, item=item, value=value)
         if h5ad is not None:

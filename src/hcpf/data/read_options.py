@@ -23,6 +23,7 @@ class ReadOptions:
     duplicates: DuplicatesChoice = "auto"
     returns: Returns = "auto"
     drop_blank_ids: bool = False
+    drop_blank_values: bool = False
     exclude_items: ExcludeItems = ()
     decimal: str | None = None
     encoding: str | None = None
@@ -37,6 +38,7 @@ class ReadOptions:
         _check_choice("duplicates", self.duplicates, (*get_args(Duplicates), "auto"))
         _check_choice("returns", self.returns, get_args(Returns))
         flag("drop_blank_ids", self.drop_blank_ids)
+        flag("drop_blank_values", self.drop_blank_values)
         flag("use_raw", self.use_raw)
         if self.header is not None:
             flag("header", self.header)

@@ -43,6 +43,8 @@ class Entries:
     """How the rows of a repeated pair are merged."""
     currency: str = ""
     """The currency of the values; empty if they have none."""
+    problems: Sequence[str] = ()
+    """What is wrong with rows that were dropped although they are an error, and what to do."""
 
 
 def open_files(paths: Paths, options: ReadOptions) -> list[TableFile]:
@@ -57,7 +59,7 @@ def read_entries(
     item: Column,
     value: Column | None,
     options: ReadOptions,
-    merge_all: bool = False,
+    lenient: bool = False,
     progress: bool | None = None,
 ) -> Entries:
     """Read files that all have the columns asked for.
@@ -70,19 +72,20 @@ def read_entries(
         Columns by name, or by position from 0.
     options : ReadOptions
         How to read and clean the rows.
-    merge_all : bool
-        Whether repeated pairs are summed where they would be an error.
+    lenient : bool
+        Whether rows that are an error are dropped and described in ``problems``, and repeated pairs
+        summed where they would be an error.
     progress : bool, optional
         Whether to show a progress bar; by default only in a terminal.
     """
     chosen = choose_all(files, user, item, value)
     builder = _read_all(files, chosen, options, progress)
     with file_errors(_label(files)):
-        triples = builder.finish()
+        triples = builder.finish(drop_bad_rows=lenient)
         remarks = [remark for file in files for remark in file.remarks] + builder.remarks
         columns = [column for file in files for column in file.columns]
-        entries = merge_triples(triples, chosen[0].value, columns, options, remarks, merge_all)
-    return replace(entries, currency=builder.currency)
+        entries = merge_triples(triples, chosen[0].value, columns, options, remarks, lenient)
+    return replace(entries, currency=builder.currency, problems=builder.problems)
 
 
 def period_of(files: Sequence[TableFile], user: str) -> str:

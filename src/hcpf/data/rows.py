@@ -72,6 +72,16 @@ class RowLocator:
             kept = np.arange(part.n_rows) if part.kept is None else part.kept
             yield part.source, part.first + kept.astype(np.int64)
 
+    def select(self, kept: NDArray[np.bool_]) -> "RowLocator":
+        """Return the locator of the rows that a mask over the kept rows marks."""
+        chosen, position = RowLocator(), 0
+        for part in self._segments:
+            mask = kept[position : position + part.n_rows]
+            rows = (np.arange(part.n_rows) if part.kept is None else part.kept)[mask]
+            chosen.add(part.source, part.first, rows, len(rows))
+            position += part.n_rows
+        return chosen
+
     def find(self, position: int) -> tuple[RowSource, int]:
         """Return the source of a kept row, and its number there, counted from 0."""
         for segment in self._segments:
@@ -87,6 +97,8 @@ class _Problem:
     message: str
     """With {rows} in place of where."""
     advice: str
+    remedy: str
+    """The argument that mends it; empty if there is none."""
     n_rows: int = 0
     examples: list[tuple[RowSource, int, Any]] = field(default_factory=list[Any])
 
@@ -96,34 +108,52 @@ class BadRows:
 
     def __init__(self) -> None:
         self._problems: dict[str, _Problem] = {}
+        self._positions: list[NDArray[Any]] = []
 
     def add(
-        self, message: str, advice: str, source: RowSource, rows: NDArray[Any], texts: Any = None
+        self, message: str, advice: str, source: RowSource, rows: NDArray[Any], remedy: str = ""
     ) -> None:
-        """Add rows of a source, counted from 0, with what they hold."""
-        problem = self._problems.setdefault(message, _Problem(message, advice))
+        """Add rows of a source, counted from 0; the argument ``remedy`` drops or mends them."""
+        problem = self._problems.setdefault(message, _Problem(message, advice, remedy))
         problem.n_rows += len(rows)
         for position in range(min(len(rows), _MAX_SHOWN - len(problem.examples))):
-            text = None if texts is None else texts[position]
-            problem.examples.append((source, int(rows[position]), text))
+            problem.examples.append((source, int(rows[position]), None))
 
     def add_kept(
-        self, message: str, advice: str, locator: RowLocator, positions: NDArray[Any], texts: Any
-    ) -> None:
-        """Add rows by their positions among all that are kept."""
-        problem = self._problems.setdefault(message, _Problem(message, advice))
+        self, message: str, advice: str, locator: RowLocator, positions: NDArray[Any], texts: Any,
+        remedy: str = "",
+    ) -> None:  # fmt: skip
+        """Add rows by their positions among all that are kept, with what they hold."""
+        problem = self._problems.setdefault(message, _Problem(message, advice, remedy))
+        self._positions.append(positions)
         problem.n_rows += len(positions)
         for position, text in zip(positions[:_MAX_SHOWN].tolist(), texts, strict=False):
             problem.examples.append((*locator.find(position), text))
 
     def raise_if_any(self) -> None:
         """Raise an InputError that shows the first three rows of every problem and their number."""
-        problems = [problem for problem in self._problems.values() if problem.n_rows]
-        if not problems:
+        if not (problems := self._found()):
             return
         source = problems[0].examples[0][0]
-        text = " ".join(_describe(problem, source) for problem in problems)
+        texts = [*(_describe(problem, source) for problem in problems), *self._all_remedies()]
+        text = " ".join(texts)
         raise BadRowsError(f"{source.label}: {text}" if source.label else text)
+
+    def texts(self) -> list[str]:
+        """Return a sentence or two per problem, and all remedies together at the end."""
+        problems = [_describe(problem, problem.examples[0][0]) for problem in self._found()]
+        return [*problems, *self._all_remedies()]
+
+    def positions(self) -> NDArray[Any]:
+        """Return the positions, among the kept rows, of those that are bad."""
+        return np.concatenate([np.zeros(0, np.int64), *self._positions])
+
+    def _found(self) -> list[_Problem]:
+        return [problem for problem in self._problems.values() if problem.n_rows]
+
+    def _all_remedies(self) -> list[str]:
+        remedies = list(dict.fromkeys(p.remedy for p in self._found() if p.remedy))
+        return [f"For all of these: {', '.join(remedies)}."] if len(remedies) > 1 else []
 
 
 def _describe(problem: _Problem, source: RowSource) -> str:

@@ -23,6 +23,22 @@ _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 _SECONDS, _MILLISECONDS = (1e8, 1e10), (1e11, 1e13)  # since 1970, of the years 1973 to 2286
 
 
+_DATE = (
+    r"^\s*(\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})([T ]\s*\d{1,2}:\d{2}.*)?\s*$"
+)
+
+
+def are_dates(texts: Any) -> bool:
+    """Return whether all texts of an Arrow array are dates, blank ones aside.
+
+    >>> are_dates(pa.array(["1.12.2010 08:26", "", None])), are_dates(pa.array(["1.2.3"]))
+    (True, False)
+    """
+    texts = texts.drop_null()
+    texts = texts.filter(pc.not_equal(pc.utf8_trim_whitespace(texts), ""))
+    return len(texts) > 0 and pc.all(pc.match_substring_regex(texts, _DATE)).as_py()
+
+
 def parse_moment(text: str) -> np.datetime64:
     """Return a date or time as the command line takes it.
 

@@ -36,11 +36,20 @@ _PROBLEMS = {
 }
 
 
-class ValueColumn:
-    """Collects the values of the rows that are kept."""
+_NO_VALUE = r"(?i)^\s*(n/?a|#n/a|null|none|nan|-)?\s*$"
+"""Texts that programs and people write where there is no value."""
+_DROP_BLANK = "drop_blank_values=True"
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+
+class ValueColumn:
+    """Collects the values of the rows that are kept.
+
+    With ``drop_blank``, rows without a value are not bad, and their value is NaN; None says that
+    the caller has no such option.
+    """
+
+    def __init__(self, name: str, *, drop_blank: bool | None = None) -> None:
+        self.name, self._drop_blank = name, drop_blank
         self._parts: list[Any] = []  # float64 arrays, and Arrow's dictionary arrays of text
         self._n_values = 0
         self._positions: dict[str, list[Positions]] = {problem: [] for problem in _PROBLEMS}
@@ -72,10 +81,11 @@ class ValueColumn:
         if not finite.all():
             known = [p for name in ("missing", "not_numbers") for p in self._positions[name]]
             finite[np.concatenate([*known, np.zeros(0, np.int64)])] = True
-            self._positions["not_finite"].append(np.flatnonzero(~finite))
+            self._positions["missing"].append(np.flatnonzero(~finite & np.isnan(values)))
+            self._positions["not_finite"].append(np.flatnonzero(~finite & np.isinf(values)))
         for problem, parts in self._positions.items():
             positions = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-            if len(positions):
+            if len(positions) and not (self._drop_blank and problem == "missing"):
                 self._report(problem, positions, texts, values, bad_rows, locator)
         return values, amounts
 
@@ -84,11 +94,18 @@ class ValueColumn:
         bad_rows: BadRows, locator: RowLocator,
     ) -> None:  # fmt: skip
         message, advice = _PROBLEMS[problem]
+        remedy = ""
+        if problem == "missing":
+            positions = np.sort(positions)
+            if self._drop_blank is not None:
+                advice, remedy = f"Pass {_DROP_BLANK} to drop such rows.", _DROP_BLANK
         shown = [
-            None if problem == "missing" else texts.get(position, _Shown(values[position]))
+            texts.get(position, None if problem == "missing" else _Shown(values[position]))
             for position in positions[:3].tolist()
         ]
-        bad_rows.add_kept(f"Column {self.name!r} {message}", advice, locator, positions, shown)
+        bad_rows.add_kept(
+            f"Column {self.name!r} {message}", advice, locator, positions, shown, remedy
+        )
 
     def _numbers(self, column: ArrowArray) -> NDArray[np.float64]:
         arrow_type, types = column.type, pa.types
@@ -124,7 +141,7 @@ class ValueColumn:
             return shown, None
         unified = pa.chunked_array(encoded).unify_dictionaries()
         texts = unified.chunk(0).dictionary
-        blank = pc.equal(pc.utf8_trim_whitespace(texts), "").to_numpy(zero_copy_only=False)
+        blank = pc.match_substring_regex(texts, _NO_VALUE).to_numpy(zero_copy_only=False)
         amounts = parse_amounts(self.name, texts.filter(pa.array(~blank)), decimal)
         lookup = np.full(len(texts) + 1, np.nan)  # the last one is that of a missing text
         lookup[:-1][~blank] = amounts.values
@@ -141,8 +158,12 @@ class ValueColumn:
                     if mask[codes].any():
                         positions = np.flatnonzero(mask[codes])
                         self._positions[name].append(first + positions)
-                        for position in positions[:3].tolist() if name != "missing" else ():
-                            shown[first + position] = texts[int(codes[position])].as_py()[:40]
+                        for position in positions[:3].tolist():
+                            text = (
+                                texts[code].as_py() if (code := int(codes[position])) >= 0 else ""
+                            )
+                            if text.strip():
+                                shown[first + position] = text[:40]
             first += len(self._parts[number])
         return shown, amounts
 

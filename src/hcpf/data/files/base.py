@@ -15,6 +15,7 @@ import pyarrow as pa
 from hcpf.data.amounts import mostly_amounts
 from hcpf.data.read_options import choose_columns
 from hcpf.data.rows import BadRowsError
+from hcpf.data.times import are_dates
 from hcpf.errors import InputError
 
 ColumnKind = Literal["text", "integer", "real", "time", "other"]
@@ -184,8 +185,10 @@ def kind_of_cells(cells: Sequence[Any]) -> ColumnKind:
         return "integer" if all(cell == int(cell) for cell in present if cell == cell) else "real"
     if all(hasattr(cell, "isoformat") for cell in present):
         return "time"
-    texts = [cell for cell in present if isinstance(cell, str)]
-    return "real" if texts and mostly_amounts(pa.array(texts)) else "text"
+    texts = pa.array([cell for cell in present if isinstance(cell, str)], pa.string())
+    if len(texts) == len(present) and are_dates(texts):
+        return "time"  # SQLite has no type for dates
+    return "real" if len(texts) and mostly_amounts(texts) else "text"
 
 
 def _is_empty(cell: Any) -> bool:

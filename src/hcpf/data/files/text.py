@@ -23,6 +23,7 @@ from hcpf.data.files.encodings import (
     example_word,
 )
 from hcpf.data.read_options import ReadOptions
+from hcpf.data.times import are_dates
 from hcpf.errors import InputError
 
 TAB_SUFFIXES = (".tsv", ".tab")
@@ -65,7 +66,7 @@ class TextTable(TableFile):
         rows = self._first_rows(header=self.has_header)
         # By position: two columns may have the same name.
         columns = zip(typed_columns(rows.schema), rows.columns, strict=True)
-        self.columns = [_real_if_amounts(*column) for column in columns]
+        self.columns = [_kind_by_texts(*column) for column in columns]
 
     def batches(self, columns: Columns) -> Iterator[tuple[Any, int]]:
         """Yield record batches of the columns, with the bytes of the file that each covers.
@@ -258,8 +259,11 @@ def _is_number(text: str) -> bool:
     return text.lower() not in ("nan", "inf", "infinity")  # words that float() accepts
 
 
-def _real_if_amounts(column: FileColumn, values: Any) -> FileColumn:
-    """Return a text column as real if most values are amounts; reading then checks all."""
-    if column.kind == "text" and mostly_amounts(values[:_MAX_KIND_ROWS]):
-        return FileColumn(column.name, "real")
-    return column
+def _kind_by_texts(column: FileColumn, values: Any) -> FileColumn:
+    """Return a text column as one of times or real numbers if its first texts say so."""
+    if column.kind != "text":
+        return column
+    texts = values[:_MAX_KIND_ROWS]
+    if are_dates(texts):
+        return FileColumn(column.name, "time")
+    return FileColumn(column.name, "real") if mostly_amounts(texts) else column

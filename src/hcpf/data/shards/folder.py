@@ -104,6 +104,7 @@ class Shards(Interactions):
         duplicates: "DuplicatesChoice" = "auto",
         returns: "Returns" = "auto",
         drop_blank_ids: bool = False,
+        drop_blank_values: bool = False,
         exclude_items: "ExcludeItems" = (),
         decimal: str | None = None,
         encoding: str | None = None,
@@ -127,8 +128,8 @@ class Shards(Interactions):
             A new folder, or one with shards if ``append``.
         n_shards, append
             See `Interactions.to_shards`.
-        user, item, value, duplicates, returns, drop_blank_ids, exclude_items, decimal, encoding,
-        delimiter, header, sheet, sql, progress
+        user, item, value, duplicates, returns, drop_blank_ids, drop_blank_values, exclude_items,
+        decimal, encoding, delimiter, header, sheet, sql, progress
             See `Interactions.read`. Amounts written as text require ``decimal``. With
             ``returns="net"``, users and items whose pairs are all left out stay, without entries.
         """
@@ -138,8 +139,8 @@ class Shards(Interactions):
 
         options = ReadOptions(
             duplicates=duplicates, returns=returns, drop_blank_ids=drop_blank_ids,
-            exclude_items=exclude_items, decimal=decimal, encoding=encoding, delimiter=delimiter,
-            header=header, sheet=sheet, sql=sql,
+            drop_blank_values=drop_blank_values, exclude_items=exclude_items, decimal=decimal,
+            encoding=encoding, delimiter=delimiter, header=header, sheet=sheet, sql=sql,
         )  # fmt: skip
         target = as_mounted_path("folder", folder)
         manifest, remarks = stream_to_shards(

@@ -84,6 +84,9 @@ class SpoolBuilder(TripleBuilder):
         self._n_rows += n_rows
         if kept is not None:
             rows, columns = rows[kept], columns[kept]
+        if self._options.drop_blank_values and (blank := np.isnan(numbers)).any():
+            self._n_blank_values += int(blank.sum())
+            rows, columns, numbers = (part[~blank] for part in (rows, columns, numbers))
         negative = numbers < 0.0
         self.n_negative += int(negative.sum())
         if self._options.returns == "drop" and negative.any():
@@ -95,7 +98,8 @@ class SpoolBuilder(TripleBuilder):
 
     def _numbers(self, values: ArrowArray, kept: Any) -> NDArray[np.float64]:
         """Return the values of the rows that are kept; bad ones are an error at once."""
-        locator, column = RowLocator(), ValueColumn(self._value_name)
+        locator = RowLocator()
+        column = ValueColumn(self._value_name, drop_blank=self._options.drop_blank_values)
         column.add(values, kept)
         positions = None if kept is None else np.flatnonzero(kept)
         n_kept = len(values) if positions is None else len(positions)
