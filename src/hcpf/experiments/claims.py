@@ -316,22 +316,20 @@ CLAIMS = (
 )  # fmt: skip
 
 
-def compare_recipes(
-    cells: Iterable[Cell], first: Recipe, second: Recipe, model: str = "HCPF-GA"
-) -> Judgment | None:
-    """Judge whether one recipe has a higher test likelihood than another, with the same element."""
+def compare_recipes(cells: Iterable[Cell], first: Recipe, second: Recipe) -> Judgment | None:
+    """Judge whether one recipe has a higher test likelihood than another, with a gamma element."""
     claim = Claim(
         f"{first.name}-{first.solver}-K{first.n_components}-above-"
         f"{second.name}-{second.solver}-K{second.n_components}",
         "One recipe against another",
-        f"{model} with {first}, has a higher test likelihood than with {second}.",
+        f"HCPF-GA with {first}, has a higher test likelihood than with {second}.",
         _ALL, "likelihood", (_above("first F", "second F"),),
     )  # fmt: skip
     cells = list(cells)
     one, other = by_set(cells, first), by_set(cells, second)
     findings: list[Finding] = []
     for name in (n for kind in _ALL for n in (kind, *STAND_INS[kind])):
-        mine, theirs = (found.get(name, {}).get((model, "F"), []) for found in (one, other))
+        mine, theirs = (found.get(name, {}).get(("HCPF-GA", "F"), []) for found in (one, other))
         finding = claim.judge(name, {("first", "F"): mine, ("second", "F"): theirs})
         findings += [] if finding is None else [finding]
     return Judgment(claim, first, tuple(findings)) if findings else None

@@ -105,7 +105,7 @@ def sparsity_axis(columns: int = _COLUMNS) -> FloatArray:
     return np.geomspace(_DENSEST, _SPARSEST, columns)
 
 
-def density_grid(element: Element, observed_share: ArrayLike, *, step: float = _STEP) -> Grid:
+def density_grid(element: Element, observed_share: ArrayLike) -> Grid:
     r"""Density of X++ at each share of observed entries, over all values that matter.
 
     The rate that leaves a share d of the entries observed is :math:`\Lambda = -\log(1 - d)`. The
@@ -117,8 +117,6 @@ def density_grid(element: Element, observed_share: ArrayLike, *, step: float = _
         The element distribution, on positive values.
     observed_share
         Shares strictly between 0 and 1, one per column.
-    step
-        Distance between the values for a continuous element; a discrete one has a row per count.
 
     Examples
     --------
@@ -137,7 +135,8 @@ def density_grid(element: Element, observed_share: ArrayLike, *, step: float = _
         step, values = 1.0, np.arange(element.support.lowest, largest + 1.0, dtype=np.float64)
     else:
         # The middles of cells that start at 0, where the density itself may not exist.
-        values = (np.arange(int(largest / step) + 1, dtype=np.float64) + 0.5) * step
+        step, n_rows = _STEP, int(largest / _STEP) + 1
+        values = (np.arange(n_rows, dtype=np.float64) + 0.5) * step
     log_density = CompoundPoisson(rate, element).log_density_observed(values[:, None])
     return Grid(share, values, np.exp(log_density), step)
 

@@ -48,10 +48,9 @@ def factor_table(
 ) -> FactorTable:
     """Return the factors of one axis with their ids."""
     which = axis if isinstance(axis, Axis) else Axis(one_of("axis", axis, [a.value for a in Axis]))
-    columns = column_names(model, fit)
     values = factor_values(model, which, kind, fit)
-    ids = model.users if which is Axis.USERS else model.items
-    return FactorTable(**{which.word: ids}, **dict(zip(columns, values.T, strict=True)))
+    columns = dict(zip(column_names(model, fit), values.T, strict=True))
+    return FactorTable(**{which.word: model.index(which).ids}, **columns)
 
 
 def factor_values(

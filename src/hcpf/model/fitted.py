@@ -122,6 +122,10 @@ class FittedModel:
         """The positions of the items."""
         return IdIndex("items", self.items)
 
+    def index(self, axis: Axis) -> IdIndex:
+        """Return the ids of one axis with their positions."""
+        return self.user_index if axis is Axis.USERS else self.item_index
+
     @property
     def exposure(self) -> Exposure:
         """Exposures of the users and of the items, which multiply the rates; None is 1 for all."""

@@ -68,7 +68,7 @@ def _require_room(size: int) -> None:
 
 
 def _ids(draws: "PosteriorDraws", axis: Axis) -> NDArray[Any]:
-    return draws.model.users if axis is Axis.USERS else draws.model.items
+    return draws.model.index(axis).ids
 
 
 def _by_chain(chains: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -7,9 +7,8 @@ from unicodedata import bidirectional
 
 from hcpf.data.canonical import plain
 from hcpf.evaluate.scoring import Score
+from hcpf.model.tables import NOT_APPLICABLE
 
-NOTHING = "–"
-"""What stands where a number does not apply."""
 _MAX_LABEL = 120  # characters of an id or a name
 
 
@@ -22,7 +21,7 @@ def short(value: float) -> str:
     ['1,234,567', '27.6', '24.0', '0.0123', '3', '1.2e-07']
     """
     if not math.isfinite(value):
-        return NOTHING if math.isnan(value) else ("∞" if value > 0 else "−∞")
+        return NOT_APPLICABLE if math.isnan(value) else ("∞" if value > 0 else "−∞")
     size = abs(value)
     if size >= 1e10 or 0 < size < 1e-4:
         text = f"{value:.3g}"
@@ -43,7 +42,7 @@ def percent(share: float) -> str:
     ['50.0%', '1.2%', '0.012%', '>99.9%', '100%']
     """
     if not math.isfinite(share):
-        return NOTHING
+        return NOT_APPLICABLE
     value = 100.0 * share
     if 99.95 <= value < 100:
         return ">99.9%"
@@ -99,20 +98,9 @@ def score_texts(scores: Sequence[Score | None], decimals: int | None = None) -> 
 
 def _score_text(score: Score | None, decimals: int) -> str:
     if score is None or not math.isfinite(score.value):
-        return NOTHING
+        return NOT_APPLICABLE
     error = f" ± {score.error:,.{decimals}f}" if score.error > 0 else ""
     return f"{score.value:,.{decimals}f}".replace("-", "−") + error
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "pass", "passes"), counted(1200, "item")
-    ('1 pass', '1,200 items')
-    """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def listed(words: Sequence[str]) -> str:

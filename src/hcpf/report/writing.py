@@ -18,7 +18,7 @@ from hcpf._progress import Advance, progress_bar
 from hcpf._version import __version__
 from hcpf.core.axis import Axis
 from hcpf.data.names import item_labels, read_names
-from hcpf.data.words import capitalized, plural, with_article
+from hcpf.data.words import capitalized, count, plural, with_article
 from hcpf.errors import InputError
 from hcpf.evaluate import Evaluation, evaluate_model, excluded_split
 from hcpf.evaluate.evaluation import settings_text
@@ -30,9 +30,10 @@ from hcpf.model.fitted import FittedModel
 from hcpf.model.inspect import Profile, example_users, sample_users, user_profiles
 from hcpf.model.recommend import DETAILS_LEVEL
 from hcpf.model.resolve import fitted_model, training_data
+from hcpf.model.tables import NOT_APPLICABLE
 from hcpf.report import sections
 from hcpf.report.drawing import DARK, LIGHT, style_sheet
-from hcpf.report.text import NOTHING, counted, id_text, label, listed, percent, short
+from hcpf.report.text import id_text, label, listed, percent, short
 
 _STAGES = 5  # of writing a report, for the progress bar
 
@@ -185,7 +186,7 @@ def _person(model: FittedModel, profile: Profile, labels: list[str]) -> sections
         "recommendations": [
             {
                 "item": labels[one.item],
-                "probability": percent(one.probability) if known else NOTHING,
+                "probability": percent(one.probability) if known else NOT_APPLICABLE,
                 "value": short(one.value),
                 "range": f"{short(one.low)} – {short(one.high)}",
                 "entries": one.entries,
@@ -252,7 +253,7 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     filters: dict[str, Any] = {
-        "counted": counted,
+        "counted": count,
         "integer": "{:,}".format,
         "listed": listed,
         "percent": percent,

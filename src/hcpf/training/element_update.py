@@ -76,8 +76,8 @@ def best_dispersion(state: FitState, shard: Shard, comm: Collective) -> Element:
     if is_pooled:
         mean = pair_means(state.element, state.users.theta, state.items.theta, u, i)
         mean = comm.gather(mean)
-    cells = _cells(state.element, comm.gather(values), comm.gather(log_rate), mean)
-    return _with_best_dispersion(state.value_model, cells)
+    bins = _bins(state.element, comm.gather(values), comm.gather(log_rate), mean)
+    return _with_best_dispersion(state.value_model, bins)
 
 
 def _log_rates(state: FitState, users: NDArray[np.int64], items: NDArray[np.int64]) -> FloatArray:
@@ -100,37 +100,36 @@ def refit_element(
     comm: Collective,
     *,
     dispersion: bool,
-    steps: int = 5,
 ) -> Element:
     """Re-estimate the element at the average rates of some fits: means, then the dispersion.
 
     The posteriors are those of the worker's users and all items.
     """
-    cells = _all_cells(value_model.element, data, Combined(posteriors), comm)
+    bins = _all_bins(value_model.element, data, Combined(posteriors), comm)
     total = sum_scalar(comm, sum_of_values(data.matrix))
-    return _refit(value_model, cells, total, dispersion=dispersion, steps=steps)
+    return _refit(value_model, bins, total, dispersion=dispersion, steps=5)
 
 
 def refit_at_rates(
     value_model: ValueModel, values: FloatArray, rate: FloatArray, *, steps: int
 ) -> Element:
     """Re-estimate the element, its dispersion included, at given rates."""
-    cells = _cells(value_model.element, values, np.log(rate))
+    bins = _bins(value_model.element, values, np.log(rate))
     total = float(np.sum(values, dtype=np.float64))
-    return _refit(value_model, cells, total, dispersion=True, steps=steps)
+    return _refit(value_model, bins, total, dispersion=True, steps=steps)
 
 
 def _refit(
-    value_model: ValueModel, cells: "_Cells", total: float, *, dispersion: bool, steps: int
+    value_model: ValueModel, bins: "_Bins", total: float, *, dispersion: bool, steps: int
 ) -> Element:
     element = value_model.element
     for _ in range(steps):
-        count = 1.0 if value_model.hurdle else sum_over_n(element, cells.y, cells.rate).mean
-        counts = float(np.sum(cells.weight * count))
+        count = 1.0 if value_model.hurdle else sum_over_n(element, bins.y, bins.rate).mean
+        counts = float(np.sum(bins.weight * count))
         element = _with_mean(element, total / counts)
     if not dispersion:
         return element
-    return _with_best_dispersion(value_model.replace(element=element), cells)
+    return _with_best_dispersion(value_model.replace(element=element), bins)
 
 
 def _with_mean(element: Element, mean: float) -> Element:
@@ -139,7 +138,7 @@ def _with_mean(element: Element, mean: float) -> Element:
 
 
 @dataclass(frozen=True, eq=False)
-class _Cells:
+class _Bins:
     """Entries by value (finely, for the density is sharp in it) and by rate (coarsely).
 
     Where the means of the element differ, single entries.
@@ -156,11 +155,11 @@ class _Cells:
         return float(self.weight @ found.log_sum)
 
 
-def _with_best_dispersion(value_model: ValueModel, cells: _Cells) -> Element:
+def _with_best_dispersion(value_model: ValueModel, bins: _Bins) -> Element:
     element = value_model.element
     name = element.dispersion_parameter
     if element.count_parameter is not None:
-        return _with_best_count(value_model, cells)
+        return _with_best_count(value_model, bins)
     if name is None:
         return element
     mean = float(element.mean)
@@ -169,7 +168,7 @@ def _with_best_dispersion(value_model: ValueModel, cells: _Cells) -> Element:
         return element.replace(**{name: float(np.exp(log_value))}).with_mean(mean)
 
     def loss(log_value: float) -> float:
-        return -cells.log_z(value_model, at(log_value))
+        return -bins.log_z(value_model, at(log_value))
 
     now = float(np.log(element.parameters[name]))
     found: Any = optimize.minimize_scalar(
@@ -178,11 +177,11 @@ def _with_best_dispersion(value_model: ValueModel, cells: _Cells) -> Element:
         method="bounded",
         options={"xatol": 1e-2},
     )
-    gain = -float(found.fun) - cells.log_z(value_model, element)
-    return at(float(found.x)) if gain > _MIN_DISPERSION_GAIN * cells.weight.sum() else element
+    gain = -float(found.fun) - bins.log_z(value_model, element)
+    return at(float(found.x)) if gain > _MIN_DISPERSION_GAIN * bins.weight.sum() else element
 
 
-def _with_best_count(value_model: ValueModel, cells: _Cells) -> Element:
+def _with_best_count(value_model: ValueModel, bins: _Bins) -> Element:
     """Return the element with the best integer parameter, such as the trials of a binomial.
 
     In a sum a value may exceed what one element can reach. Maximum likelihood over the values
@@ -192,17 +191,17 @@ def _with_best_count(value_model: ValueModel, cells: _Cells) -> Element:
     name = element.count_parameter
     if name is None or not has_dispersion(value_model):
         return element
-    mean, size = float(element.mean), float(cells.weight.sum())
+    mean, size = float(element.mean), float(bins.weight.sum())
 
     def at(count: int) -> Element:
         return element.replace(**{name: float(count)}).with_mean(mean)
 
     @cache
     def log_z(count: int) -> float:
-        return cells.log_z(value_model, at(count)) / size
+        return bins.log_z(value_model, at(count)) / size
 
     now, low = int(element.parameters[name]), max(int(np.ceil(mean)), 1)
-    most = MAX_COUNT_RATIO * max(int(cells.y.max()), 1)
+    most = MAX_COUNT_RATIO * max(int(bins.y.max()), 1)
     near = _climb_by_doubling(log_z, min(max(now, low), most), low, most)
     step = max(1, near // _COUNT_STEPS)  # finer, large counts cannot be told apart
     lowest, highest = max(near // 2, low), min(2 * near, most)
@@ -228,20 +227,20 @@ def _climb_by_doubling(score: Callable[[int], float], start: int, low: int, high
     return best
 
 
-def _cells(
+def _bins(
     element: Element, values: FloatArray, log_rate: FloatArray, mean: FloatArray | None = None
-) -> _Cells:
+) -> _Bins:
     values = np.asarray(values, dtype=np.float64)
     log_rate = np.maximum(log_rate, _LEAST_LOG_RATE)
     if mean is not None:
-        return _Cells(values, np.exp(log_rate), np.ones(len(values)), mean)
+        return _Bins(values, np.exp(log_rate), np.ones(len(values)), mean)
     step = max(1, len(values) // _SAMPLE)
     histogram = _Histogram(element, values[::step], log_rate[::step])
     histogram.add(values, log_rate)
-    return histogram.cells(LOCAL)
+    return histogram.bins(LOCAL)
 
 
-def _all_cells(element: Element, data: ShardData, fits: Combined, comm: Collective) -> _Cells:
+def _all_bins(element: Element, data: ShardData, fits: Combined, comm: Collective) -> _Bins:
     """Return all workers' entries by value and by log rate, read piece by piece."""
     matrix = data.matrix
 
@@ -256,7 +255,7 @@ def _all_cells(element: Element, data: ShardData, fits: Combined, comm: Collecti
     histogram = _Histogram(element, *(comm.gather(part) for part in sample))
     for begin in range(0, matrix.nnz, _CHUNK):
         histogram.add(*read(np.arange(begin, min(begin + _CHUNK, matrix.nnz))))
-    return histogram.cells(comm)
+    return histogram.bins(comm)
 
 
 class _Histogram:
@@ -275,18 +274,18 @@ class _Histogram:
     def add(self, values: FloatArray, log_rate: FloatArray) -> None:
         """Add entries; their number does not change the bits of the sums."""
         value_edges, rate_edges = self._edges
-        cell = np.searchsorted(value_edges, values, side="right") * (len(rate_edges) + 1)
-        cell += np.searchsorted(rate_edges, log_rate, side="right")
+        position = np.searchsorted(value_edges, values, side="right") * (len(rate_edges) + 1)
+        position += np.searchsorted(rate_edges, log_rate, side="right")
         for sums, column in zip(self._sums, (1.0, values, log_rate), strict=True):
-            np.add.at(sums, cell, column)
+            np.add.at(sums, position, column)
 
-    def cells(self, comm: Collective) -> _Cells:
-        """Return the cells that are not empty, of all workers."""
+    def bins(self, comm: Collective) -> _Bins:
+        """Return the bins that are not empty, of all workers."""
         element = self._element
         sums = comm.sum(self._sums)
         weight, values, log_rate = sums[:, sums[0] > 0]
         y = np.rint(values / weight) if element.support.discrete else values / weight
-        return _Cells(y, np.exp(log_rate / weight), weight, float(element.mean))
+        return _Bins(y, np.exp(log_rate / weight), weight, float(element.mean))
 
 
 def _bin_edges(sample: FloatArray, most: int) -> FloatArray:

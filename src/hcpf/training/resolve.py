@@ -238,8 +238,8 @@ def resolve_priors(
             "priors must be 'auto', 'paper', Priors(...) or a dict of numbers that replace those "
             f"of 'auto', such as {{'item_shape': 1.0}}; got {priors!r}."
         )
-    cells = max(float(matrix.shape[0]) * matrix.shape[1] - split.n_excluded, float(matrix.nnz))
-    density = matrix.nnz / cells
+    n_pairs = max(float(matrix.shape[0]) * matrix.shape[1] - split.n_excluded, float(matrix.nnz))
+    density = matrix.nnz / n_pairs
     expected = expected_count(density)
     element, shape = value_model.element, FACTOR_SHAPE
     if value_model.train_on == "observed":
@@ -251,7 +251,7 @@ def resolve_priors(
             # At most y elements make up a value of y.
             expected = mean if element.counts_known else min(expected, 0.9 * mean)
     elif element.counts_known and not value_model.hurdle:
-        expected = sum_of_values(matrix) / cells
+        expected = sum_of_values(matrix) / n_pairs
     if priors == "paper":
         found = Priors.paper_for(expected, n_components)
     else:
