@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hcpf.errors import HcpfError, ParameterError
 
 _MAX_IDLE_SECONDS = 24 * 3600.0
-"""A partial file that was not written to for this long is abandoned, whoever owns it."""
+"""A partial file that was not written to for this long is abandoned, even by a live process."""
 
 # Process ids are valid on their own machine only, and folders may be shared over a network.
 _HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]

@@ -23,7 +23,7 @@ _RETRY_SECONDS = 0.02
 
 
 class Terminated(BaseException):
-    """A signal asked the process to end."""
+    """The process received a signal to end."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -32,7 +32,7 @@ class Terminated(BaseException):
 
 @contextmanager
 def raise_on_termination() -> Generator[None]:
-    """Raise `Terminated` in the block when a signal asks the process to end.
+    """Raise `Terminated` in the block when the process receives a signal to end.
 
     A signal that is ignored stays so: ``nohup`` ignores SIGHUP.
     """

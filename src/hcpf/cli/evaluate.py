@@ -30,7 +30,7 @@ _SCORES = {
     "rmse": "RMSE of the value",
     "mae": "mean error of the value",
 }
-_FEW_TESTS = 30  # entries, below which scores say little
+_FEW_TESTS = 30  # entries; scores on fewer are uncertain
 
 
 @with_source
@@ -238,7 +238,7 @@ def _show(found: "Evaluation", value_model: dict[str, Any]) -> None:
 
 
 def warn_of_few_tests(n_test: int) -> None:
-    """Warn that scores on a few entries say little."""
+    """Warn that scores on a few entries are uncertain."""
     if n_test < _FEW_TESTS:
         from hcpf.data.words import count
 

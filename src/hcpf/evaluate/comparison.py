@@ -202,7 +202,7 @@ def fit_and_score(
     n_threads, progress
         As in ``HCPF.fit``; models whose ``fit`` does not take them are fitted without.
     fit_options
-        Further arguments of ``fit``, such as ``user_exposure``; likewise.
+        Further arguments of ``fit``, such as ``user_exposure``, for models that take them.
     """
     try:
         seconds = None

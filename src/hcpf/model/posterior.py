@@ -1,8 +1,8 @@
 """Draws from the posterior of the factors, which measure the uncertainty of a fitted model.
 
-The variational posterior of a fit is too narrow: it is cold where the fit was tempered, it knows
-one of several solutions, and it takes factors for independent that compensate each other. Where the
-training data are at hand, Gibbs sampling draws from the posterior itself (``core.gibbs``): four
+The variational posterior of a fit is too narrow: it is cold where the fit was tempered, it contains
+one of several solutions, and it treats factors that compensate each other as independent. With the
+training data, Gibbs sampling draws from the posterior itself (``core.gibbs``): four
 chains or more, each begun at one of the fits. New users are drawn given the draws of the items.
 Without the data, draws come from the variational posterior, without its tempering.
 """

@@ -1,4 +1,4 @@
-"""The fitted model that an argument stands for, and its training data."""
+"""The fitted model that an argument gives (a model, an estimator or a path), and its data."""
 
 from pathlib import Path
 from typing import Any

@@ -141,7 +141,7 @@ def _page(
         _templates()
         .get_template("report.html")
         .render(
-            # Only this script may run, and nothing may be fetched, whatever the data hold.
+            # Only this script may run, and nothing may be fetched, even if the data contain markup.
             policy="default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
             f"script-src 'sha256-{digest}'",
             light=LIGHT,
@@ -244,7 +244,7 @@ def _with_currency(context: jinja2.runtime.Context, value: float) -> str:
 
 @cache
 def _templates() -> jinja2.Environment:
-    """Return the templates; whatever is not markup already is escaped."""
+    """Return the templates, which escape all text that is not markup already."""
     found = jinja2.Environment(
         loader=jinja2.PackageLoader("hcpf.report"),
         autoescape=True,

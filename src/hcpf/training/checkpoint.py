@@ -1,7 +1,7 @@
 """Checkpoints: committed together by all workers, exact on resume, refused for other runs.
 
 Every worker writes its own file, which carries the pass in its name. When all are written, worker 0
-replaces the manifest, which commits them together: whatever happens in between, the manifest names
+replaces the manifest, which commits them together: after a crash at any moment the manifest names
 complete files. The commit before is kept as well, for the case that a file is damaged.
 """
 
@@ -55,7 +55,7 @@ class Checkpoint:
         self._saved_at = time.monotonic()
 
     def maybe_save(self, state: FitState, shard: Shard, *, force: bool) -> None:
-        """Save if it is time to."""
+        """Save if enough passes or seconds have gone by, or by ``force``."""
         is_late = time.monotonic() - self._saved_at > self._every_seconds
         is_due = force or state.iteration % self._every_passes == 0
         if is_due or any_worker(self._comm, is_late):

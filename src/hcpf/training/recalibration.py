@@ -1,4 +1,4 @@
-"""Learn how probabilities relate to what is found, at the end of training.
+"""Learn a recalibration of probabilities from hidden entries, at the end of training.
 
 Of a sample of users a fifth of the entries is hidden and their factors are updated without them,
 the items held fixed. Of the ten best unseen items of each user, the hidden ones are then counted.
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _SEED = 0
 _MIN_ENTRIES = 10_000
-"""Entries of the data below which nothing is learned: what factors remember of hidden entries would
-outweigh what the model gets wrong."""
+"""Entries of the data below which nothing is learned: what factors contain of hidden entries would
+exceed the errors of the model."""
 _MAX_ENTRIES, _MAX_USERS, _MAX_PAIRS = 20_000, 4_000, 1 << 23
 """Entries and users of the sample, and its users x items."""
 _BLOCK = 1 << 20  # pairs ranked at once
@@ -72,7 +72,7 @@ def learn_recalibration(
     entries: Csr = sparse.csr_array(matrix[rows])
     is_hidden = rng.random(entries.nnz) < _HIDDEN
     has_kept = np.diff(select(entries, ~is_hidden).indptr) > 0
-    # Users without entries are known only because of the hidden one: they tell nothing.
+    # Users without other entries are in the data only because of the hidden one.
     is_hidden, entries = is_hidden[np.repeat(has_kept, np.diff(entries.indptr))], entries[has_kept]
     rows, kept, hidden = rows[has_kept], select(entries, ~is_hidden), select(entries, is_hidden)
     if hidden.nnz < _MIN_FOUND:

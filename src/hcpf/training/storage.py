@@ -180,7 +180,7 @@ class RemoteFolder:
 
 @contextmanager
 def _os_errors() -> Generator[None]:
-    """Raise whatever a storage service raises as an OSError."""
+    """Raise any error of a storage service as an OSError."""
     try:
         yield
     except OSError:

@@ -71,7 +71,7 @@ def observed_share(shard: Shard, stratified: bool) -> float:
 
 
 def _weights(shard: Shard, axis: Axis, share: float) -> FloatArray:
-    r"""Return what an observed and a missing draw of each row stand for: d/p and (C - d)/(1 - p).
+    r"""Return the weights of an observed and a missing draw of each row: d/p and (C - d)/(1 - p).
 
     d is the row's number of observed entries, C that of all pairs that take part, and p the
     chance that a draw of the row is an observed one.
