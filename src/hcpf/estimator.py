@@ -189,8 +189,8 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
             Entries held out to decide when to stop, or the share of entries to hold out; as many
             missing pairs are drawn with them.
         exclude : Interactions or matrix, optional
-            Pairs, observed or missing, that take no part: its stored entries mark them. They stay
-            excluded in ``partial_fit``.
+            Pairs, observed or missing, that training ignores: its stored entries mark them. They
+            stay excluded in ``partial_fit``.
         user_exposure, item_exposure : number, array, mapping or str, optional
             Known multipliers of the rates of users and items, such as library sizes, observation
             times or days on sale; by default 1. Numbers in the order of the users (items), a

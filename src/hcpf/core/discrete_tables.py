@@ -78,7 +78,7 @@ class RowWeights(NamedTuple):
         while first < length.max(initial=0):
             width = min(first, _MAX_BLOCK)
             reaches, size = length > first, np.minimum(length - first, width)
-            # Next to the largest n that is possible the weights are not as smooth.
+            # Near the largest possible n the weights are less smooth.
             whole = np.flatnonzero(reaches & (least + first + 2 * width <= most))
             found = _log_weights(
                 element, y[whole, None], least[whole, None] + first + _nodes(width)

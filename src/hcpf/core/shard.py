@@ -255,7 +255,7 @@ class Shard:
 
     @property
     def is_dense(self) -> bool:
-        """Whether most pairs that take part are observed; never where only observed ones do."""
+        """Whether most pairs trained on are observed; False if only observed ones are."""
         return self.trains_on_missing and self.totals.is_dense
 
 

@@ -33,8 +33,8 @@ upper one, where rows are all but alike, the gradient still leads back."""
 _DIFFERENCE = 1e-4
 """Step of numerical gradients: a difference of two large logs of Gamma has few digits."""
 _LOG_GROWTH = 3.0
-"""Growth of log nu0 at a time. A prior so strong that the rows hardly differ, before the factors
-could follow them, would stay: q(n) then explains all differences."""
+"""Largest growth of log nu0 per update. A very strong prior in the first passes would never weaken:
+the rows hardly differ under it, and q(n) explains all differences."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,7 +76,7 @@ def _own_token() -> str:
 
 @contextmanager
 def _token_of_its_own(*, wanted: bool) -> Generator[None]:
-    """Give a cluster on this machine a token that nobody else has, unless one is set."""
+    """Give a cluster on this machine a token of its own, unless one is set."""
     if not wanted or any(os.environ.get(f"RAY_AUTH_TOKEN{end}") for end in ("", "_PATH")):
         yield
         return
@@ -88,7 +88,7 @@ def _token_of_its_own(*, wanted: bool) -> Generator[None]:
 
 
 def require_ray(address: str | None) -> Any:
-    """Return Ray, or raise an error if it is not installed or nobody answers at the address."""
+    """Return Ray, or raise an error if it is not installed or no cluster answers at the address."""
     _check_address(address)
     _prepare_variables(is_local=address is None)
     try:

@@ -1,7 +1,7 @@
-"""A `Collective` over messages between workers, whatever carries them.
+"""A `Collective` over messages between workers, for any `Network` that carries them.
 
 Rows are summed where they are needed: worker r receives its block of rows from every worker and
-adds the blocks up in rank order, so that nobody adds up everything. Small arrays are exchanged
+adds the blocks up in rank order, so that no worker adds up everything. Small arrays are exchanged
 directly within a small group. In a large one they go up and down a tree, whose root combines them
 in rank order, and large arrays leave only a handle in the tree and are fetched by their readers.
 Either way the result has the same bits.
@@ -24,7 +24,7 @@ Key = tuple[int, str]
 """The number of a call, the same on all workers, and its name."""
 
 MAX_DIRECT = 16
-"""Workers up to which everyone writes to everyone; a tree takes two hops per level."""
+"""Workers up to which each writes to all others; a tree takes two hops per level."""
 _BRANCHES = 16  # of the tree: 1,000 workers are three levels deep
 _SMALL_BYTES = 1 << 16  # up to here an array travels inside the message
 

@@ -1,7 +1,7 @@
 """The engine that trains on a Ray cluster: one actor per worker, restarted together.
 
 The driver, which is the process that calls ``fit``, starts the workers, follows their signs of life
-and collects the posteriors. It takes no part in training. If a worker is lost, all workers end and
+and collects the posteriors. It does not train. If a worker is lost, all workers end and
 a new group resumes from the last checkpoint.
 """
 
@@ -26,7 +26,7 @@ from hcpf.training.loop import Watch, watch_on_terminal
 logger = logging.getLogger("hcpf")
 
 _TICK_SECONDS = 0.5  # between two looks at the workers
-_MAX_SIGNS_PER_SECOND = 100  # that a driver asks for
+_MAX_SIGNS_PER_SECOND = 100  # signs of life of all workers together
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class RayEngine:
     silence_seconds : float, default 120
         A worker that gives no sign of life for this time ends the fit with an error.
     stall_seconds : float, default 3600
-        So does a group in which nobody completes a call for this time although all are alive.
+        So does a group in which no worker completes a call for this time although all are alive.
     start_seconds : float, default 300
         How long to wait for free CPUs in the cluster, at the start and after a lost worker.
     max_restarts : int, default 3
@@ -73,7 +73,7 @@ class RayEngine:
         settle(self, max_restarts=whole("max_restarts", self.max_restarts, least=0))
 
     def check(self) -> None:
-        """Raise an error if Ray is not installed, or if nobody answers at the address."""
+        """Raise an error if Ray is not installed, or if no cluster answers at the address."""
         require_ray(self.address)
 
     def run(self, parts: Parts, job: Job) -> Ensemble:

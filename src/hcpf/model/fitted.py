@@ -467,13 +467,13 @@ class FittedModel:
             from items to values, or a list of items with value 1, is a single user with the id
             "new".
         exclude : Interactions, AnnData or matrix, optional
-            Pairs, observed or missing, that take no part: its stored entries mark them. A matrix
+            Pairs, observed or missing, that are ignored: its stored entries mark them. A matrix
             has the fitted items as its columns. Pairs that were excluded in training stay excluded
             where ``X`` has their ids.
         measured_items : {"all", "listed"}
             Whether all fitted items were measured, so that those without an entry are missing, or
             only those that ``X`` lists: its columns, or the items of Interactions or of a mapping.
-            The other items then take no part.
+            The other items are then ignored.
         unknown : {"error", "drop"}
             What to do with entries of items that the model does not have.
         layer : str, optional

@@ -1,4 +1,4 @@
-"""Validation pairs: setting them aside, and their likelihood under the current factors."""
+"""Validation pairs: holding them out, and their likelihood under the current factors."""
 
 from dataclasses import dataclass
 
@@ -70,7 +70,7 @@ def _evenly(size: int, max_size: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class TrainingSplit:
-    """The entries trained on, the validation pairs, and all pairs that take no part."""
+    """The entries trained on, the validation pairs, and all pairs that training ignores."""
 
     training: Csr
     validation: HeldOutPairs | None
@@ -86,7 +86,7 @@ class TrainingSplit:
 
     @property
     def n_excluded(self) -> int:
-        """The number of pairs that take no part in training."""
+        """The number of pairs that training ignores."""
         return 0 if self.excluded is None else self.excluded.nnz
 
 
@@ -99,7 +99,7 @@ def split_validation(
     rng: np.random.Generator,
     exposure: Exposure = NO_EXPOSURE,
 ) -> TrainingSplit:
-    """Split off validation pairs and join everything that takes no part in training.
+    """Split off validation pairs and join all pairs that training ignores.
 
     As many missing pairs as observed ones are held out, except when training on observed entries
     only: there missing pairs are not data.

@@ -73,7 +73,7 @@ def observed_share(shard: Shard, stratified: bool) -> float:
 def _weights(shard: Shard, axis: Axis, share: float) -> FloatArray:
     r"""Return the weights of an observed and a missing draw of each row: d/p and (C - d)/(1 - p).
 
-    d is the row's number of observed entries, C that of all pairs that take part, and p the
+    d is the row's number of observed entries, C that of all pairs trained on, and p the
     chance that a draw of the row is an observed one.
     """
     degree, missing = shard.layout(axis).degrees.astype(np.float64), _missing(shard, axis)
@@ -85,7 +85,7 @@ def _weights(shard: Shard, axis: Axis, share: float) -> FloatArray:
 
 
 def _missing(shard: Shard, axis: Axis) -> FloatArray:
-    """Return, per row, the pairs that take part in training without being observed."""
+    """Return the number of missing pairs of each row that training uses."""
     layout = shard.layout(axis)
     if not shard.trains_on_missing:
         return np.zeros(layout.n_rows)
