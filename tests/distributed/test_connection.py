@@ -37,7 +37,7 @@ def test_an_unreachable_address_is_told_before_training():
         ("host:port", "'host:port'"),
         ("host:70000", "'host:port'"),
         (6379, "'host:port'"),
-        ("ray://127.0.0.1:10001", "Ray Client is not supported"),
+        ("ray://127.0.0.1:10001", "belongs to a Ray Client"),
     ],
 )
 def test_bad_addresses(address, message):

@@ -67,11 +67,11 @@ _OPTIONS = {
     **{
         name: f"--{name.replace('_', '-')}"
         for name in (
-            "append", "checkpoint", "decimal", "delimiter", "density", "drop_blank_ids",
-            "drop_blank_values", "duplicates", "element", "encoding", "exclude_items", "header",
-            "hurdle", "item", "item_exposure", "layer", "like", "max_iter", "names", "overwrite",
-            "returns", "scale", "sheet", "sql", "test", "tol", "train_on", "use_raw", "user",
-            "user_exposure", "value", "vary_by",
+            "address", "append", "checkpoint", "decimal", "delimiter", "density", "drop_blank_ids",
+            "drop_blank_values", "duplicates", "element", "encoding", "engine", "exclude_items",
+            "header", "hurdle", "item", "item_exposure", "layer", "like", "max_iter", "names",
+            "overwrite", "returns", "scale", "sheet", "sql", "test", "tol", "train_on", "use_raw",
+            "user", "user_exposure", "value", "vary_by", "workers",
         )
     },
     "n_components": "--components",

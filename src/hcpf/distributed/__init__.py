@@ -25,6 +25,6 @@ def engine_of(engine: Any, workers: Any = None, address: Any = None) -> Engine:
         name, value = ("address", address) if address is not None else ("workers", workers)
         raise ParameterError(
             f"{name}={value!r} requires engine='ray': the local engine has one worker, which uses "
-            f"all cores. Add engine='ray', or remove {name}."
+            f"all cores. Add engine='ray', or remove {name}={value!r}."
         )
     return LOCAL_ENGINE

@@ -43,12 +43,12 @@ def _check_address(address: Any) -> None:
         raise ParameterError(f"address must be 'host:port' or 'auto'; got {address!r}.")
     if address.startswith("ray://"):
         raise ParameterError(
-            f"address must be 'host:port' or 'auto'; got {address!r}. Ray Client is not supported: "
-            "run the fit on a node of the cluster, for example with ray job submit."
+            f"address={address!r} is not supported: it belongs to a Ray Client. Use 'host:port' "
+            "or 'auto', and run the fit on a node of the cluster, for example with ray job submit."
         )
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
-        raise ParameterError(f"address must be 'host:port' or 'auto'; got {address!r}.")
+        raise ParameterError(f"address={address!r} must be 'host:port' or 'auto'.")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
     except OSError as error:

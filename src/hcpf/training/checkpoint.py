@@ -68,11 +68,17 @@ class Checkpoint:
         tensors = {name: np.ascontiguousarray(a) for name, a in _tensors(state, shard).items()}
         header = json.dumps({"identity": self._identity, **_header(state, shard)})
         metadata = {"hcpf": header, "digest": _digest(header, tensors)}
-        with os_errors(CheckpointError, f"The checkpoint {self._folder} cannot be written"):
+        try:
             self._folder.write(self._file(state.iteration), save(tensors, metadata))
             any_worker(self._comm, False)  # returns when every worker has written its file
             if self._comm.rank == 0:
                 self._commit(state.iteration)
+        except OSError as error:
+            raise CheckpointError(
+                f"The checkpoint {self._folder} cannot be written after pass {state.iteration}: "
+                f"{error.strerror or error}. Mend that, for example by freeing space, and repeat "
+                "the fit: it resumes from the checkpoint before, if there is one."
+            ) from error
         self._saved_at = time.monotonic()
 
     def _commit(self, iteration: int) -> None:
@@ -238,5 +244,5 @@ def remembered_seed(location: Location) -> int:
 def make_folder(location: Location) -> None:
     """Create the folder of the checkpoints, or raise an error at once if it cannot be written."""
     folder = folder_of(location)
-    with os_errors(CheckpointError, f"checkpoint: the folder {folder} cannot be written"):
+    with os_errors(CheckpointError, f"checkpoint={str(folder)!r} cannot be written"):
         folder.make()

@@ -28,8 +28,15 @@ class FileRecord:
 
     def check_size(self, path: Path) -> None:
         """Raise a ShardError if the file is missing or has another size."""
-        with os_errors(ShardError, f"{path} cannot be read"):
+        try:
             size = path.stat().st_size
+        except FileNotFoundError:
+            raise ShardError(
+                f"{path} is missing, but the folder's manifest lists it. Restore the file, or "
+                "write the shards again."
+            ) from None
+        except OSError as error:
+            raise ShardError(f"{path} cannot be read: {error.strerror}.") from None
         if size != self.bytes:
             raise ShardError(
                 f"{path} has {size:,} bytes, but {self.bytes:,} were written: it was truncated or "

@@ -15,6 +15,7 @@ from hcpf.io import write_atomically
 
 MANIFEST = "manifest.json"
 FORMAT, SCHEMA = "hcpf-shards", 1
+_UNFINISHED = "shard-[0-9]*/pointer.npy"
 _ADVICE = "Pass a folder written by to_shards() or hcpf shard."
 
 
@@ -115,12 +116,13 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         outer = json.loads(path.read_text())
     except FileNotFoundError:
-        detail = _missing(folder)
-        raise ShardError(f"{folder} is not a folder of shards: {detail} {_ADVICE}") from None
+        raise ShardError(f"{folder} is not a folder of shards: {_missing(folder)}") from None
     except NotADirectoryError:
         raise ShardError(f"{folder} is a file, not a folder of shards. {_ADVICE}") from None
     except (OSError, ValueError) as error:
-        raise ShardError(f"{path} cannot be read: {error}.") from None
+        raise ShardError(
+            f"{path} cannot be read: {error}. Restore the file, or write the shards again."
+        ) from None
     if not isinstance(outer, dict) or not isinstance(outer.get("manifest"), dict):
         raise ShardError(f"{path} was not written by hcpf. {_ADVICE}")
     content: dict[str, Any] = outer["manifest"]
@@ -141,9 +143,11 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def is_shards(folder: Path) -> bool:
-    """Return whether a folder has a manifest of shards, whole or not."""
+    """Return whether a folder has shards, or what an interrupted write has left of some."""
     try:
         return f'"{FORMAT}"' in (folder / MANIFEST).read_text()
+    except FileNotFoundError:
+        return any(folder.glob(_UNFINISHED))
     except (OSError, ValueError):
         return False
 
@@ -167,10 +171,10 @@ def _parse(content: dict[str, Any], digest: str) -> Manifest:
 
 def _missing(folder: Path) -> str:
     if not folder.exists():
-        return "it does not exist."
-    if any(folder.glob("shard-*")):
-        return "writing it was interrupted, so it has no manifest. Write the shards again."
-    return f"it has no {MANIFEST}."
+        return f"it does not exist. {_ADVICE}"
+    if any(folder.glob(_UNFINISHED)):
+        return f"writing it was interrupted, so it has no {MANIFEST}. Write the shards again."
+    return f"it has no {MANIFEST}. {_ADVICE}"
 
 
 def _canonical(content: dict[str, Any]) -> str:
