@@ -34,7 +34,7 @@ def repeated_counts(s_u, v, seed=0):
 
 
 def poisson_p_value(sample, rate):
-    """Chi-square goodness of fit of a sample to Poisson(rate), cells pooled to expect 10."""
+    """Chi-square goodness of fit of a sample to Poisson(rate), bins pooled to expect 10."""
     top = int(sample.max()) + 1
     expected = stats.poisson.pmf(np.arange(top + 1), rate) * len(sample)
     expected[-1] = stats.poisson.sf(top - 1, rate) * len(sample)
@@ -42,7 +42,7 @@ def poisson_p_value(sample, rate):
     keep = expected >= 10
     seen = np.append(seen[keep], seen[~keep].sum())
     expected = np.append(expected[keep], expected[~keep].sum())
-    if expected[-1] < 10:  # too few to stand alone: they join the last cell
+    if expected[-1] < 10:  # too few to stand alone: they join the last bin
         seen = np.append(seen[:-2], seen[-2:].sum())
         expected = np.append(expected[:-2], expected[-2:].sum())
     return stats.chisquare(seen, expected * seen.sum() / expected.sum()).pvalue
@@ -52,8 +52,8 @@ def poisson_p_value(sample, rate):
 
 S_U = np.array([0.7, 0.0, 0.25])
 V = np.array([[0.5, 1.0, 0.1], [0.0, 2.0, 1.5], [1.2, 0.3, 0.0], [0.05, 0.0, 0.02]])
-# Few events go one by one, many go cell by cell: both ways must agree with the model.
-SCALES = {"events": 1.0, "cells": 6.0}
+# Few events are drawn one by one, many pair by pair: both ways must agree with the model.
+SCALES = {"events": 1.0, "pairs": 6.0}
 
 
 @pytest.fixture(scope="module", params=SCALES)
@@ -259,8 +259,8 @@ def test_the_expected_share_is_the_density(size, density):
     result = simulate(*size, density=density, random_state=8)
     share = -np.expm1(-(result.user_factors @ result.item_factors.T)).mean()
     assert share == pytest.approx(density, rel=1e-6 if size[0] == 700 else 5e-3)
-    cells = size[0] * size[1]
-    assert abs(result.interactions.n_observed - cells * share) < 4 * np.sqrt(cells * share)
+    n_pairs = size[0] * size[1]
+    assert abs(result.interactions.n_observed - n_pairs * share) < 4 * np.sqrt(n_pairs * share)
 
 
 @pytest.mark.parametrize("shape", [1.0, 0.6])

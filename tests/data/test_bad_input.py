@@ -265,7 +265,7 @@ def test_wrong_policy_for_duplicates(policy, tmp_path):
             call()
 
 
-# -- matrices: beside test_interactions.py --------------------------------------------------------
+# -- matrices: see also test_interactions.py ------------------------------------------------------
 
 
 @pytest.mark.parametrize("X", [None, "abc", b"abc", {1, 2}, object(), pl.DataFrame(GOOD),

@@ -137,7 +137,7 @@ def test_bend_is_half_the_curvature_of_the_variance(element):
 
 @pytest.mark.parametrize(
     ("element", "chi", "nu"),
-    # The predictive cdfs of the others are closed, so that nobody asks for their quantiles.
+    # The predictive cdfs of the others have a closed form, so that their quantiles are not needed.
     [case for case in CASES if case.values[0].name not in ("normal", "gamma", "poisson")],
 )
 def test_quantiles_of_the_mean_have_their_level(element, chi, nu):

@@ -1,4 +1,4 @@
-"""Data, models and a reader of reports for the tests beside this file."""
+"""Data, models and a reader of reports for the tests in this folder."""
 
 from html.parser import HTMLParser
 

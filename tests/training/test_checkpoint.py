@@ -1,4 +1,4 @@
-"""Checkpoints: a killed run goes on to the bits of an uninterrupted one; others are refused."""
+"""Checkpoints: a killed run resumes to the bits of an uninterrupted one; others are refused."""
 
 import contextlib
 import json

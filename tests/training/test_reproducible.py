@@ -1,4 +1,4 @@
-"""The same seed gives the same bits, whatever the threads and whoever else is fitting."""
+"""The same seed gives the same bits, for any number of threads and next to other fits."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -26,7 +26,7 @@ class _Meeting:
         self.slots[rank] = array.copy()
         self.barrier.wait()
         found = list(self.slots)
-        self.barrier.wait()  # nobody overwrites a slot that somebody still reads
+        self.barrier.wait()  # no worker overwrites a slot that another still reads
         return found
 
 
