@@ -84,3 +84,18 @@ def test_no_column_has_the_items(tmp_path):
     path.write_text("Code,Name,Paid\nx,tea,5\n")
     with pytest.raises(InputError, match="no column has the ids of the data, for example"):
         read_names(path, ITEMS)
+
+
+def test_numbers_of_orders_that_contain_the_ids_of_items(tmp_path):
+    path = tmp_path / "loans.csv"
+    rows = [f"{loan},{7 + loan % 3},{('tea', 'milk', 'jam')[loan % 3]}" for loan in range(40)]
+    for first in ("loan_id", "id"):
+        path.write_text("\n".join([f"{first},book_id,title", *rows]))
+        assert read_names(path, ITEMS) == {"7": "tea", "8": "milk", "9": "jam"}
+
+
+def test_a_column_of_few_numbers_that_are_ids_of_items_too(tmp_path):
+    path = tmp_path / "catalog.csv"
+    rows = [f"{i % 3 + 1},{i},name {i}" for i in range(1, 500)]
+    path.write_text("\n".join(["category,code,name", *rows]))
+    assert read_names(path, np.arange(1, 30))["5"] == "name 5"

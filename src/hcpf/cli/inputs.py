@@ -104,7 +104,10 @@ class Source:
         from hcpf.data.words import Words
 
         if self._is_retail():
-            words = Words("customer", "product", self.value or "spend", source="retail")
+            value, period = self.value or "spend", "1 December 2010 to 9 December 2011"
+            currency = "£" if value == "spend" else ""
+            noun = {"invoices": "number of invoices"}.get(value, value)
+            words = Words("customer", "product", noun, currency, "retail", period)
             return ReadResult(self._retail(), [], 0, "error", words)
         if is_shard_folder(self.data):
             from hcpf.data.shards.folder import Shards

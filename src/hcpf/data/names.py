@@ -32,7 +32,7 @@ def read_names(
     ----------
     source : mapping, path or None
         A mapping of ids to names; or a file, such as the one that a model was fitted to. Its ids
-        are in the column ``id``, else in that which has most of the items; its names are in the
+        are in the column that has most of the items and few other values; its names are in the
         column ``name``, ``description``, ``title`` or similar, else in the other one of two
         columns. None gives no names.
     items : ndarray
@@ -133,27 +133,32 @@ def _spaced(name: str) -> str:
 
 
 def id_column(file: TableFile, name: str, items: set[str], purpose: str) -> str:
-    """Return the column ``id``, else that which has most of the known ids in its first rows.
+    """Return the column of a file that has the known ids in its first rows.
 
-    ``name`` is the column that they are ids of, and ``items`` has the texts of the known ids.
+    Of the columns that have at least half as many of them as any other, it is that with the fewest
+    other values: numbers of orders may contain all numbers of products. Of equal ones it is ``id``,
+    else the first. ``name`` is the column that they are ids of, and ``items`` has the texts of the
+    known ids.
     """
-    if "id" in file.names and name != "id":
-        return "id"
-    others = [other for other in file.names if other != name]
-    n_items = {other: _n_known(file, other, name, items) for other in others}
-    best = max(others, key=lambda other: n_items[other], default=None)
-    if best is None or not n_items[best]:
+    others = sorted((other for other in file.names if other != name), key=lambda one: one != "id")
+    counts = {other: _count_known(file, other, name, items) for other in others}
+    most = max((n_known for n_known, _ in counts.values()), default=0)
+    if most == 0:
         example = next(iter(items), "")
         raise InputError(
             f"{file.path}: {purpose}: no column has the ids of the data, for example {example!r}. "
             f"Columns: {', '.join(file.names)}."
         )
-    return best
+    likely = {key: share for key, (n_known, share) in counts.items() if 2 * n_known >= most}
+    return max(likely, key=lambda key: likely[key])
 
 
-def _n_known(file: TableFile, column: str, name: str, items: set[str]) -> int:
+def _count_known(file: TableFile, column: str, name: str, items: set[str]) -> tuple[int, float]:
+    """Return how many known ids a column has in its first rows, and their share of its values."""
     try:
         batches = file.pairs(column, name, max_batches=1)
     except InputError:  # two columns have this name
-        return 0
-    return sum(len(items.intersection(map(_text, cells.to_pylist()))) for cells, _ in batches)
+        return 0, 0.0
+    values = {_text(cell) for cells, _ in batches for cell in cells.to_pylist()}
+    n_known = len(values & items)
+    return n_known, n_known / max(len(values), 1)

@@ -6,6 +6,8 @@ from typing import Any, Self
 
 _MAX_LENGTH = 24  # characters of a noun
 _KEYS = frozenset({"id", "ids"})
+_PLURALS = frozenset({"stars", "hours", "minutes", "plays", "visits", "clicks", "views", "units"})
+"""Columns of values whose singular is a number of them."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,15 @@ class Words:
         >>> words = Words.of_columns("CustomerID", "StockCode", "Amount", currency="£")
         >>> words.users, words.items, words.value_heading
         ('customers', 'stock codes', 'Amount (£)')
+        >>> Words.of_columns("member", "film", "stars").values
+        'numbers of stars'
         """
         is_product = value is not None and "*" in value
-        nouns = {"user": user, "item": item, "value": "amount" if is_product else value or "value"}
-        return cls(**{role: noun(name, role) for role, name in nouns.items()}, **more)
+        names = {"user": user, "item": item, "value": "amount" if is_product else value or "value"}
+        nouns = {role: noun(name, role) for role, name in names.items()}
+        if nouns["value"] in _PLURALS:
+            nouns["value"] = f"number of {nouns['value']}"
+        return cls(**nouns, **more)
 
     @classmethod
     def from_json(cls, stored: Any) -> Self:
@@ -106,6 +113,8 @@ def plural(word: str) -> str:
         return f"{word[:-1]}ies"
     if re.search(r"(x|ch|sh|ss)$", word):
         return f"{word}es"
+    if word.startswith("number of "):
+        return word.replace("number", "numbers", 1)
     return word if word.endswith("s") or not word.isascii() else f"{word}s"
 
 

@@ -19,6 +19,7 @@ from hcpf._version import __version__
 from hcpf.core.axis import Axis
 from hcpf.data.names import item_labels, read_names
 from hcpf.data.words import capitalized, count, plural, with_article
+from hcpf.elements import Presence
 from hcpf.errors import InputError
 from hcpf.evaluate import Evaluation, evaluate_model, excluded_split
 from hcpf.evaluate.evaluation import settings_text
@@ -162,6 +163,7 @@ def _page(
             components=sections.components(model, summarize_components(model), labels),
             level=DETAILS_LEVEL,
             has_missing=has_missing,
+            has_values=not isinstance(model.element, Presence),
             n_fits=len(model.posteriors),
             n_users=len(model.users),
             examples=[_person(model, one, labels) for one in examples],
