@@ -28,8 +28,14 @@ class LogarithmicConjugate(ModeConjugate):
     def psi(self, theta: FloatArray) -> FloatArray:
         return np.log(-log1mexp(theta))
 
-    def theta_of_psi(self, psi: FloatArray) -> FloatArray:
-        return self.inside(log1mexp(-np.exp(psi)))
+    def position(self, theta: FloatArray) -> FloatArray:
+        return theta - log1mexp(theta)  # logit p
+
+    def theta_of(self, position: FloatArray) -> FloatArray:
+        return -np.logaddexp(0.0, -position)
+
+    def slope(self, theta: FloatArray) -> FloatArray:
+        return -1.0 / np.expm1(theta)
 
     def excess_at(self, theta: FloatArray) -> FloatArray:
         p, fail, log_fail = np.exp(theta), -np.expm1(theta), log1mexp(theta)
@@ -38,9 +44,6 @@ class LogarithmicConjugate(ModeConjugate):
     def curvature(self, theta: FloatArray) -> FloatArray:
         p, log_fail = np.exp(theta), log1mexp(theta)
         return -p * _log_fail_plus(p, log_fail) / np.square(np.expm1(theta) * log_fail)
-
-    def inside(self, theta: FloatArray) -> FloatArray:
-        return np.minimum(theta, -1e-15)
 
 
 def _log_fail_plus(p: FloatArray, log_fail: FloatArray) -> FloatArray:

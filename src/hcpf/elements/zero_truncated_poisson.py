@@ -39,8 +39,14 @@ class ZeroTruncatedPoissonConjugate(ModeConjugate):
     def psi(self, theta: FloatArray) -> FloatArray:
         return log_expm1(np.exp(theta))
 
-    def theta_of_psi(self, psi: FloatArray) -> FloatArray:
-        return np.log(np.logaddexp(0.0, psi))
+    def position(self, theta: FloatArray) -> FloatArray:
+        return theta
+
+    def theta_of(self, position: FloatArray) -> FloatArray:
+        return position
+
+    def slope(self, theta: FloatArray) -> FloatArray:
+        return np.ones_like(theta)
 
     def excess_at(self, theta: FloatArray) -> FloatArray:
         return truncated_poisson_excess(np.exp(theta))
