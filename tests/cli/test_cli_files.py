@@ -71,7 +71,7 @@ def test_info_shows_what_was_understood(run_json, invoke, raw):
 def test_info_describes_the_good_rows_and_lists_what_is_wrong_with_the_others(run, run_json, raw):
     raw.write_bytes(RAW.replace("£2.50", "n/a").replace("£3.50", "").encode("cp1252"))
     about = run_json("info", raw)
-    assert about["observed"] == 3  # tea, postage and coffee
+    assert about["observed"] == 2  # tea and postage: coffee was returned
     said = " ".join(about["problems"])
     assert "'CustomerID' has no id in row 5 (row 1 is the header). Pass --drop-blank-ids" in said
     assert "'Amount' has no value in 'n/a' in row 8 and row 9 (row 1" in said
@@ -82,6 +82,7 @@ def test_info_describes_the_good_rows_and_lists_what_is_wrong_with_the_others(ru
     result = run(["info", str(raw)])
     assert result.exit_code == 0
     assert "Problems (a fit refuses" in result.stdout
+    assert "1 negative row subtracted; left out 1 pair at or below 0" in result.stdout
     assert "Problems" not in run(["info", str(raw), *CLEANING, "--drop-blank-values"]).stdout
 
 
@@ -183,3 +184,12 @@ def test_cells_in_an_h5ad_file(invoke, fails, tmp_path):
     assert "looks normalized" in remark
     assert "--layer counts" in remark
     assert "Remove --user cell" in fails("fit", path, "--user", "cell", "-o", model, "--overwrite")
+
+
+def test_a_few_zeros_name_the_option_that_leaves_them_out(run, tmp_path):
+    path = tmp_path / "gifts.csv"
+    rows = [f"u{u},i{i},{0 if u == i == 3 else 1.5 + u * i}" for u in range(9) for i in range(8)]
+    path.write_text("\n".join(["user,item,amount", *rows]))
+    said = run(["info", str(path)]).stderr
+    assert "1 of the 72 is not above 0; without such rows, which --returns drop leaves out" in said
+    assert run(["info", str(path), "--returns", "drop"]).stderr.count("not above 0") == 0

@@ -87,7 +87,7 @@ NUMBERS = [
     ),
     *(
         ("gamma", put("fit0.users.theta.chi", value), "outside the range of the element")
-        for value in (np.nan, np.inf, -1.0)
+        for value in (np.nan, np.inf, -1.0, 0.0)
     ),
     *(
         ("gamma", put("fit0.items.theta.prior", value, index), "not finite|outside the range")

@@ -23,7 +23,8 @@ from hcpf.cli import (
     simulate,
     update,
 )
-from hcpf.cli.errors import OneLineErrors, PlainCommand
+from hcpf.cli.errors import OneLineErrors, PlainCommand, name_options
+from hcpf.cli.output import note
 
 app = typer.Typer(
     name="hcpf",
@@ -174,12 +175,11 @@ def _options(
     for old in [handler for handler in logger.handlers if isinstance(handler, _Stderr)]:
         logger.removeHandler(old)
     logger.setLevel(logging.INFO if verbose else logging.NOTSET)
-    if verbose:
-        logger.addHandler(_Stderr())
+    logger.addHandler(_Stderr(logging.INFO if verbose else logging.WARNING))
 
 
 class _Stderr(logging.Handler):
-    """A handler for the current stderr, which tests replace."""
+    """A handler for the current stderr, which tests replace; it names options, not arguments."""
 
     def emit(self, record: Any) -> None:
-        typer.echo(self.format(record), err=True)
+        note(name_options(self.format(record)))

@@ -105,7 +105,8 @@ def _show_data(about: dict[str, Any]) -> None:
         typer.echo("")
     if about["problems"]:
         _show_list(
-            "Problems (a fit refuses these rows; they are left out below)", about["problems"]
+            "Problems (a fit refuses these rows; the facts below are those with the options named)",
+            about["problems"],
         )
         typer.echo("")
     values, per_user, per_item = (

@@ -113,6 +113,8 @@ class TripleBuilder:
         """The currency of the values; empty if they have none."""
         self.remarks: list[str] = []
         """What was decided, a sentence each."""
+        self.has_returns = False
+        """Whether there are returns that no option decides about."""
         self.problems: list[str] = []
         """What is wrong with rows that were dropped instead of raising an error."""
 
@@ -142,17 +144,19 @@ class TripleBuilder:
     def finish(self, *, drop_bad_rows: bool = False) -> Triples:
         """Return all rows; there must be at least one.
 
-        Bad rows are an error, or dropped and described in ``problems``.
+        Bad rows are an error, or dropped and described in ``problems``. Returns are described, too,
+        but stay.
         """
         values, read = self._finish_values()
         self.currency = next((amounts.currency for amounts in read if amounts.currency), "")
-        self._find_returns(values)
+        bad = self._bad_rows.positions()
+        self.has_returns = self._find_returns(values)
         if drop_bad_rows:
             self.problems = self._bad_rows.texts()
         else:
             self._bad_rows.raise_if_any()
         kept = np.ones(len(values), np.bool_)
-        kept[self._bad_rows.positions()] = False
+        kept[bad] = False
         if self._options.drop_blank_values:
             blank = np.isnan(values)
             self._n_blank_values = int(blank.sum())
@@ -180,15 +184,18 @@ class TripleBuilder:
         values = finished[0][0] if self._times is None else finished[0][0] * finished[1][0]
         return values, [amounts for _, amounts in finished if amounts is not None]
 
-    def _find_returns(self, values: NDArray[np.float64]) -> None:
-        """Add negative values to the bad rows if they are returns that nobody decided about."""
+    def _find_returns(self, values: NDArray[np.float64]) -> bool:
+        """Add negative values to the bad rows if they are returns that nobody decided about.
+
+        Returns whether there are any.
+        """
         returns, name = self._options.returns, self._values.name
         if not self._is_table or returns not in ("auto", "error"):
-            return
+            return False
         positions = np.flatnonzero(values < 0.0)
         are_few = len(positions) < _FEW_RETURNS * len(values)
         if returns == "auto" and not (are_few and (self.currency or has_amounts(name))):
-            return
+            return False
         self._bad_rows.add_kept(
             f"Column {name!r} has negative values: {{rows}}",
             "If these are returns, pass returns='net' to subtract them from the purchases of the "
@@ -199,6 +206,7 @@ class TripleBuilder:
             [_Number(value) for value in values[positions[:3]].tolist()],
             "returns='net'",
         )
+        return len(positions) > 0
 
     def _usable(self, rows: NDArray[np.int32], columns: NDArray[np.int32]) -> BoolArray | None:
         """Return which rows have ids of a user and of an item to keep; None for all."""

@@ -73,8 +73,8 @@ def read_entries(
     options : ReadOptions
         How to read and clean the rows.
     lenient : bool
-        Whether rows that are an error are dropped and described in ``problems``, and repeated pairs
-        summed where they would be an error.
+        Whether rows that are an error are dropped and described in ``problems``, returns are netted
+        and repeated pairs summed where they would be an error.
     progress : bool, optional
         Whether to show a progress bar; by default only in a terminal.
     """
@@ -82,6 +82,8 @@ def read_entries(
     builder = _read_all(files, chosen, options, progress)
     with file_errors(_label(files)):
         triples = builder.finish(drop_bad_rows=lenient)
+        if lenient and builder.has_returns and options.duplicates in ("auto", "sum"):
+            options = replace(options, returns="net")
         remarks = [remark for file in files for remark in file.remarks] + builder.remarks
         columns = [column for file in files for column in file.columns]
         entries = merge_triples(triples, chosen[0].value, columns, options, remarks, lenient)

@@ -183,9 +183,10 @@ def candidate_elements(values: FloatArray) -> list[Element]:
     kinds = _DISCRETE if whole else _POSITIVE if values.min() > 0 else (Normal,)
     if kinds == (Normal,) and (few := int(np.sum(values <= 0))) < _FEW_NEGATIVE * values.size:
         logger.warning(
-            "The normal is the only element for these values, because %d of the %d %s not above 0; "
-            "without such rows gamma and inverse Gaussian could be used.",
-            few, values.size, "is" if few == 1 else "are",
+            "The normal is the only element for these values, because %s of the %s %s not above 0; "
+            "without such rows, which returns='drop' leaves out when a table is read, gamma and "
+            "inverse Gaussian could be used.",
+            f"{few:,}", f"{values.size:,}", "is" if few == 1 else "are",
         )  # fmt: skip
     sample = _estimation_sample(values)
     distinct, counts = np.unique(sample, return_counts=True)

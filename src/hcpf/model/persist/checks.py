@@ -101,7 +101,9 @@ def _check_theta(name: str, theta: ThetaPosterior, conjugate: Conjugate) -> None
         raise ModelError(f"{name} has shares that are not between 0 and 1.")
     low, high = conjugate.min_center, conjugate.max_center
     center = np.append(theta.chi / theta.nu, theta.chi0 / theta.nu0)
-    inside = (center >= low - _ROUNDING * abs(low)) if np.isfinite(low) else np.isfinite(center)
+    inside = np.isfinite(center)
+    if np.isfinite(low):  # rounding may reach a mean of 1, but never one of 0
+        inside = center > 0.0 if low == 0.0 else center >= low - _ROUNDING * abs(low)
     if not np.all(inside & (center <= high) & np.isfinite(center)):
         raise ModelError(f"{name} has means outside the range of the element.")
 
