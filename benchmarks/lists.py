@@ -3,12 +3,17 @@
 Of the ten best unseen items of each user, the share found among test pairs over the share expected,
 without and with the recalibration that training learns; and the bins (of eight, with at least 200
 pairs) that are off by more than 10% and by more than three standard errors. ``--tables`` prints the
-bins. One file per data set is kept, so that the benchmark resumes.
+bins. Gains are in the log-likelihood of which pairs are observed, of all test pairs, over the
+probability at the mean rate of the fits: of the mean of 1 - exp(-rate) over the fits, and of the
+recalibration. They are in nats per observed pair, each with its share of the missing ones.
+
+One file per data set is kept, so that the benchmark resumes.
 
     .venv-bench/bin/python benchmarks/lists.py FOLDER --output results --max-entries 1_100_000
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,15 +22,19 @@ import numpy as np
 
 import common
 import sets
-from hcpf import HCPF, Interactions
-from hcpf.evaluate import ListCalibration, list_calibration, split
+from hcpf import HCPF, FittedModel, Interactions
+from hcpf.evaluate import ListCalibration, Split, list_calibration, split
 from hcpf.io import write_atomically
+from hcpf.model.combine import Combined
 from hcpf.training.held_out import split_validation
 from hcpf.training.recalibration import learn_recalibration
+from hcpf.training.selection import PairLikelihoods
 
 COLUMNS = {
     "data": "", "entries": ",d", "pairs": ",d", "before": ".3f", "error": ".3f",
     "bins off before": "d", "after": ".3f", "bins off after": "d", "share of CPU": ".1%",
+    "gain of mean": "+.4f", "its error": ".4f", "gain recalibrated": "+.4f",
+    "error recalibrated": ".4f",
 }  # fmt: skip
 BINS = {
     "probability": ".3f", "expected": ".4f", "found": ".4f", "error": ".4f", "pairs": ",d",
@@ -53,7 +62,35 @@ def measure(name: str, data: Interactions, args: Any) -> dict[str, Any]:
         "pairs": int(before.count.sum()), "before": before.ratio.value,
         "error": before.ratio.error, "bins off before": before.n_off(),
         "after": after.ratio.value, "bins off after": after.n_off(),
-        "share of CPU": learn.cpu / fit.cpu, "bins": {"before": rows(before), "after": rows(after)},
+        "share of CPU": learn.cpu / fit.cpu, **gains(fitted, parts),
+        "bins": {"before": rows(before), "after": rows(after)},
+    }  # fmt: skip
+
+
+def gains(model: FittedModel, parts: Split) -> dict[str, float]:
+    """Gains in the log-likelihood of which test pairs are observed, over that of the mean rate."""
+    test, tiny = parts.test, 1e-16
+    pairs = (test.users, test.items), (test.missing_users, test.missing_items)
+    per_entry = test.missing_weight * len(test.missing_users) / len(test)
+
+    def likelihoods(probability_of: Callable[..., Any]) -> PairLikelihoods:
+        observed, missing = (np.clip(probability_of(*ids), tiny, 1.0 - tiny) for ids in pairs)
+        return PairLikelihoods(np.log(observed), np.log1p(-missing), per_entry)
+
+    def at_mean_rate(u: Any, i: Any) -> Any:
+        return -np.expm1(-model.combined.rates(u, i))
+
+    def mean_over_fits(u: Any, i: Any) -> Any:
+        return np.mean([-np.expm1(-Combined((fit,)).rates(u, i)) for fit in model.posteriors], 0)
+
+    def recalibrated(u: Any, i: Any) -> Any:
+        return model.predict_proba(model.users[u], model.items[i])
+
+    base = likelihoods(at_mean_rate)
+    mean, mapped = (likelihoods(p).gain_over(base) for p in (mean_over_fits, recalibrated))
+    return {
+        "gain of mean": mean.value, "its error": mean.error,
+        "gain recalibrated": mapped.value, "error recalibrated": mapped.error,
     }  # fmt: skip
 
 
