@@ -206,7 +206,7 @@ def _tell_row(
         raise InputError("Pass --user or --item. For a pair: hcpf predict, hcpf explain.")
     model = load_model(folder)
     axis, text = (Axis.USERS, user) if user is not None else (Axis.ITEMS, item)
-    index = model.index(axis)
+    index = model.index[axis]
     about = describe_row(model, axis, parse_ids(index, [text])[0])
     known = read_names(names, model.items)
     for row in [about, *about["largest"], *(about["next"] or [])]:

@@ -286,7 +286,7 @@ def joined_exposure(
     if fitted is None and given is None:
         return None
     own, all_ids = ((d.users if axis is Axis.USERS else d.items) for d in (more, data))
-    n_fitted = len(model.index(axis))
+    n_fitted = len(model.index[axis])
     everyone = IdIndex(axis.value, all_ids)
     values = np.full(len(all_ids), np.nan)
     values[:n_fitted] = 1.0 if fitted is None else fitted

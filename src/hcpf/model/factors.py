@@ -50,7 +50,7 @@ def factor_table(
     which = axis if isinstance(axis, Axis) else Axis(one_of("axis", axis, [a.value for a in Axis]))
     values = factor_values(model, which, kind, fit)
     columns = dict(zip(column_names(model, fit), values.T, strict=True))
-    return FactorTable(**{which.word: model.index(which).ids}, **columns)
+    return FactorTable(**{which.word: model.index[which].ids}, **columns)
 
 
 def factor_values(

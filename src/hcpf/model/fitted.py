@@ -122,9 +122,10 @@ class FittedModel:
         """The positions of the items."""
         return IdIndex("items", self.items)
 
-    def index(self, axis: Axis) -> IdIndex:
-        """Return the ids of one axis with their positions."""
-        return self.user_index if axis is Axis.USERS else self.item_index
+    @property
+    def index(self) -> dict[Axis, IdIndex]:
+        """``user_index`` and ``item_index`` by axis."""
+        return {Axis.USERS: self.user_index, Axis.ITEMS: self.item_index}
 
     @property
     def exposure(self) -> Exposure:

@@ -58,7 +58,7 @@ def fold_in(
     """Return a model for the users (or items) of ``X``."""
     only_listed = one_of("measured_items", measured, MEASURED) == "listed"
     drop_unknown = one_of("unknown", unknown, UNKNOWN) == "drop"
-    index = model.index(axis.other)
+    index = model.index[axis.other]
     aligned = over_known(X, axis.other, index, drop_unknown=drop_unknown, layer=layer)
     data = aligned.data
     _report_overlap(aligned, axis.other, len(index), only_listed)
@@ -91,7 +91,7 @@ def _report_overlap(aligned: Aligned, axis: Axis, n_known: int, only_listed: boo
 def _known_rows(model: "FittedModel", axis: Axis, data: Interactions) -> NDArray[np.int64] | None:
     """Return the positions of the rows among the fitted ones; None if their ids differ in kind."""
     try:
-        return model.index(axis).known(data.users if axis is Axis.USERS else data.items)
+        return model.index[axis].known(data.users if axis is Axis.USERS else data.items)
     except InputError:
         return None
 

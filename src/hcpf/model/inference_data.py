@@ -68,7 +68,7 @@ def _require_room(size: int) -> None:
 
 
 def _ids(draws: "PosteriorDraws", axis: Axis) -> NDArray[Any]:
-    return draws.model.index(axis).ids
+    return draws.model.index[axis].ids
 
 
 def _by_chain(chains: NDArray[np.int64]) -> NDArray[np.int64]:

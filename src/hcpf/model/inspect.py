@@ -124,8 +124,8 @@ def describe_row(model: FittedModel, axis: Axis, identity: Any) -> dict[str, Any
     matrix = training_data(model).matrix
     if axis is Axis.ITEMS:
         matrix = matrix.T.tocsr()
-    others = model.index(axis.other).ids
-    row = int(model.index(axis).positions([identity])[0])
+    others = model.index[axis.other].ids
+    row = int(model.index[axis].positions([identity])[0])
     own = slice(matrix.indptr[row], matrix.indptr[row + 1])
     partners, values = matrix.indices[own], matrix.data[own].astype(np.float64)
     largest = np.argsort(-values, kind="stable")[:_N_ENTRIES]
@@ -166,7 +166,7 @@ def _most_likely_next(
 def _describe_axis(
     model: FittedModel, typical: TypicalValues, names: Mapping[str, str] | None
 ) -> dict[str, Any]:
-    is_items, ids = typical.axis is Axis.ITEMS, model.index(typical.axis).ids
+    is_items, ids = typical.axis is Axis.ITEMS, model.index[typical.axis].ids
 
     def describe_row(row: Any) -> dict[str, Any]:
         name = {"name": names.get(str(ids[row]))} if names and is_items else {}

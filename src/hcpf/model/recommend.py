@@ -91,7 +91,7 @@ def best(
 
 def similar(model: "FittedModel", axis: Axis, ids: Any, n: int) -> Neighbors:
     """Return the users (or items) with the most similar rates over all items (or users)."""
-    index = model.index(axis)
+    index = model.index[axis]
     vectors = profiles(model.combined.factors(axis), model.combined.factors(axis.other))
     parts = nearest(vectors, listed(index, ids), whole("n", n))
     return Neighbors.concatenate(
