@@ -136,6 +136,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="a saved model of retail; default: fit one")
     parser.add_argument("--commands", action="store_true", help="only imports and commands")
     args = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, every process compiles all modules
     header = common.start("Start-up", "30,000 synthetic entries, 3,000 x 1,000, K = 10")
     rows: list[dict[str, Any]] = []
 

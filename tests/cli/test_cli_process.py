@@ -125,6 +125,24 @@ def test_help_loads_no_heavy_modules():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["predict", "--user", "c3", "--item", "p5"], ["recommend", "c3"]],
+    ids=lambda c: c[0],
+)
+def test_questions_to_a_model_load_no_heavy_modules(command, model):
+    code = (
+        "import sys; from typer.testing import CliRunner; from hcpf.cli.app import app\n"
+        "heavy = ('numba', 'pandas', 'pyarrow.compute', 'scipy.optimize', 'sklearn')\n"
+        "result = CliRunner().invoke(app, sys.argv[1:])\n"
+        "assert result.exit_code == 0\n"
+        "print([m for m in (*heavy, 'hcpf.estimator', 'hcpf.training') if m in sys.modules])"
+    )
+    line = [sys.executable, "-c", code, command[0], str(model), *command[1:]]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_module_can_be_run(start):
     import hcpf
 

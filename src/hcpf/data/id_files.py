@@ -32,16 +32,20 @@ def read_ids(path: Path, expected: int, error_type: type[HcpfError]) -> IdArray:
         with parquet.ParquetFile(path, read_dictionary=["id"]) as file:
             _check_size(path, file.metadata, expected, error_type)
             column = file.read(["id"]).column("id").combine_chunks()
+        order = None
         if isinstance(column, pa.DictionaryArray):
             # Repeated ids are not unpacked: a few bytes could become gigabytes.
             if len(column.dictionary) != len(column):
                 raise error_type(f"{path.name} contains an id more than once.")
-            column = column.dictionary_decode()
+            # Not dictionary_decode, which loads pyarrow.compute.
+            column, order = column.dictionary, column.indices.to_pylist()
     except (pa.ArrowException, OSError, KeyError) as error:
         raise error_type(f"{path.name} cannot be read: {error}.") from None
     if pa.types.is_integer(column.type) and not column.null_count:
         return np.from_dlpack(column)  # to_numpy would load pandas
     values = column.to_pylist()
+    if order is not None:
+        values = [None if j is None else values[j] for j in order]
     if pa.types.is_fixed_size_binary(column.type):
         values = [uuid.UUID(bytes=value) for value in values]
     elif not all(isinstance(value, str) for value in values):
