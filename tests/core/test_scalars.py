@@ -4,8 +4,9 @@ import numba
 import numpy as np
 import pytest
 from numba.extending import intrinsic
-from scipy.special import digamma
+from scipy.special import digamma, gammaln
 
+from hcpf.core.kernels.gamma_bound import gamma_row_bound
 from hcpf.core.kernels.lanes import exponential, power_of_two, splat
 from hcpf.core.kernels.posterior import rescale_row
 from hcpf.core.kernels.scalars import fast_log2
@@ -85,3 +86,26 @@ def test_fast_log2():
     exact = np.log2(x.astype(float))
     np.testing.assert_allclose(out, exact, rtol=3e-7, atol=2e-7)
     assert out[x == 1.0].tolist() == [0.0] * int(np.sum(x == 1.0))
+
+
+@numba.njit
+def _row_bounds(a, mean, shape, bound, sum_of_means):
+    for u in range(len(a)):
+        bound[u], sum_of_means[u] = gamma_row_bound(a, mean, u, shape)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 13, 50, 2000])
+@pytest.mark.parametrize(("low", "high"), [(1e-30, 1e-4), (1e-4, 1.0), (1.0, 1e4)])
+def test_what_the_gammas_of_a_row_add_to_the_elbo(size, low, high):
+    rng = np.random.default_rng(size)
+    a = np.exp(rng.uniform(np.log(low), np.log(high), (5, size))).astype(np.float32)
+    mean = np.exp(rng.uniform(-40.0, 20.0, (5, size))).astype(np.float32)
+    bound, sum_of_means = np.empty(5), np.empty(5)
+    _row_bounds(a, mean, 0.3, bound, sum_of_means)
+    a, mean = a.astype(np.float64), mean.astype(np.float64)
+    parts = [gammaln(a), (0.3 - a) * digamma(a), a, -0.3 * np.log(a / mean)]
+    size_of_parts = np.abs(parts).sum(axis=(0, 2))  # they cancel
+    np.testing.assert_allclose(
+        bound, np.sum(parts, axis=(0, 2)), rtol=0, atol=1e-14 * size_of_parts.max()
+    )
+    np.testing.assert_allclose(sum_of_means, mean.sum(axis=1), rtol=1e-13)

@@ -6,58 +6,65 @@ import numpy as np
 
 from hcpf.core.jit import FAST, inner, kernel
 from hcpf.core.kernels.count import outside, piece
+from hcpf.core.kernels.gamma_bound import gamma_row_bound
 from hcpf.core.kernels.scalars import log_gamma_digamma
-from hcpf.core.kernels.sums import element_shift, log_rate_of
-from hcpf.core.kernels.types import CROSS, KNOWN, MULTIPLIER, ROWS, SHIFT, TINY_DOT
+from hcpf.core.kernels.sums import LATER, SOON, element_shift, four_ahead, four_from, log_rate_of
+from hcpf.core.kernels.types import CROSS, KNOWN, MULTIPLIER, ROWS, SHIFT, TINY_DOT, Sums
+from hcpf.core.kernels.vector import dot_four, fetch_four, take_four
 
 f4 = np.float32
 
 
 @inner(fastmath=FAST)
-def _row_log_z(entries, rows, cols, tables, u):
+def _entry_log_z(rows, cols, tables, u, i, y, dot):
+    """Log Z of one entry at its dot product, and whether the tables did not hold it."""
+    if not dot > TINY_DOT:
+        return 0.0, True
+    table, mode = tables.log_table, tables.mode
+    x = dot * (rows.row_terms[u, MULTIPLIER] * cols.row_terms[i, MULTIPLIER])
+    log_rate = rows.log_scale[u] + rows.shift[u] + cols.log_scale[i] + cols.shift[i] + math.log(dot)
+    cross = tables.cross * rows.row_terms[u, CROSS] * cols.row_terms[i, CROSS]
+    if cross != 0.0:
+        x *= f4(math.exp(min(cross, 80.0)))
+        log_rate += cross
+    if mode == KNOWN:
+        return y * log_rate, False
+    row = 0
+    if mode == SHIFT:
+        x = x * y
+    else:
+        row = int(y)
+    if not (x >= tables.x_low and x < tables.x_high):
+        return 0.0, True
+    bits = np.float32(x).view(np.int32)
+    j = (bits >> 20) - tables.first_code
+    t = float(bits & 0xFFFFF) * 2.0**-20
+    log_z = piece(table, row, j, t, float(y) - row, mode)
+    if mode == ROWS:
+        return log_z + tables.least[row] * log_rate, False
+    if mode == SHIFT:
+        return log_z + log_rate + math.log(y), False
+    return log_z + log_rate, False
+
+
+@inner(fastmath=FAST)
+def _row_log_z(entries, rows, cols, tables, u, some):
     """Sum of log Z over the row's entries, and whether the tables did not hold some of them."""
-    size = rows.a.shape[1]
     index, coordinate = entries.index, entries.coordinate
-    g, h, row_terms, log_scale = rows.g, cols.g, cols.row_terms, cols.log_scale
-    shift = cols.shift
-    table, least, mode = tables.log_table, tables.least, tables.mode
-    row_scale = rows.row_terms[u, MULTIPLIER]
-    row_log = rows.log_scale[u] + rows.shift[u]
-    row_cross = tables.cross * rows.row_terms[u, CROSS]
-    total = 0.0
-    for e in range(entries.start[u], entries.stop[u]):
-        i = index[e]
-        dot = f4(0.0)
-        for k in range(size):
-            dot += g[u, k] * h[i, k]
-        x = dot * (row_scale * row_terms[i, MULTIPLIER])
-        y = coordinate[e]
-        if not dot > TINY_DOT:
-            return total, True
-        log_rate = row_log + log_scale[i] + shift[i] + math.log(dot)
-        if row_cross != 0.0:
-            x *= f4(math.exp(min(row_cross * row_terms[i, CROSS], 80.0)))
-            log_rate += row_cross * row_terms[i, CROSS]
-        if mode == KNOWN:
-            total += y * log_rate
-            continue
-        row = 0
-        if mode == SHIFT:
-            x = x * y
-        else:
-            row = int(y)
-        if not (x >= tables.x_low and x < tables.x_high):
-            return total, True
-        bits = np.float32(x).view(np.int32)
-        j = (bits >> 20) - tables.first_code
-        t = float(bits & 0xFFFFF) * 2.0**-20
-        total += piece(table, row, j, t, float(y) - row, mode)
-        if mode == ROWS:
-            total += least[row] * log_rate
-        elif mode == SHIFT:
-            total += log_rate + math.log(y)
-        else:
-            total += log_rate
+    ahead = index if len(index) >= 4 else some
+    end, e, stop, total = len(ahead), entries.start[u], entries.stop[u], 0.0
+    while e < stop:
+        here = take_four(index, four_from(e, stop - 1))
+        soon = take_four(ahead, four_ahead(e + SOON, end))
+        later = take_four(ahead, four_ahead(e + LATER, end))
+        fetch_four(cols.row_terms, later)
+        dots = dot_four(rows.g, u, cols.g, here, soon, later)
+        for j in range(min(4, stop - e)):
+            log_z, slow = _entry_log_z(rows, cols, tables, u, here[j], coordinate[e + j], dots[j])
+            if slow:
+                return total, True
+            total += log_z
+        e += 4
     return total, False
 
 
@@ -74,15 +81,16 @@ def _slow_log_z(entries, rows, cols, tables, u, shares):
 
 def sum_log_z(first, last, entries, rows, *arguments):
     """Per block of rows: the sum of log Z over the entries (without the part constant in n)."""
-    _sum_log_z(first, last, np.empty(rows.a.shape[1]), entries, rows, *arguments)
+    space = Sums.of(1, rows.a.shape[1])
+    _sum_log_z(first, last, space.shares, space.some, entries, rows, *arguments)
 
 
 @kernel()
-def _sum_log_z(first, last, shares, entries, rows, cols, tables, blocks, sums):
+def _sum_log_z(first, last, shares, some, entries, rows, cols, tables, blocks, sums):
     for block in range(first, last):
         total = 0.0
         for u in range(blocks[block], blocks[block + 1]):
-            part, slow = _row_log_z(entries, rows, cols, tables, u)
+            part, slow = _row_log_z(entries, rows, cols, tables, u, some)
             if slow:
                 part = _slow_log_z(entries, rows, cols, tables, u, shares)
             total += part
@@ -105,13 +113,8 @@ def axis_bound(first, last, rows, prior, activity_shape, blocks, sums):
             log_r = digamma_r - math.log(b_r)
             mean_r = a_r / b_r
             exposure = rows.exposure[u]
-            for k in range(size):
-                a = float(rows.a[u, k])
-                mean = float(rows.mean[u, k])
-                log_gamma, digamma = log_gamma_digamma(a)
-                log_b = math.log(a / mean)
-                total += log_gamma + (prior.shape - a) * digamma + a - prior.shape * log_b
-                total -= mean_r / exposure * mean
+            bound, sum_of_means = gamma_row_bound(rows.a, rows.mean, u, prior.shape)
+            total += bound - mean_r / exposure * sum_of_means
             log_rate = log_r - math.log(exposure)
             total += size * (prior.shape * log_rate - log_gamma_shape)
             total += activity_shape * math.log(rate) - log_gamma_prior

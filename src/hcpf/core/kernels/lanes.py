@@ -100,6 +100,10 @@ class Lanes:
         """The sum of all lanes, as a value of LLVM's."""
         return self._fold(lambda low, high: low + high)
 
+    def product(self) -> Any:
+        """The product of all lanes, as a value of LLVM's."""
+        return self._fold(lambda low, high: low * high)
+
     def least(self) -> Any:
         """The smallest of all lanes, as a value of LLVM's."""
         return self._fold(lambda low, high: low.at_most(high))

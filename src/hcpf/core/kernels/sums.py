@@ -32,7 +32,7 @@ from hcpf.core.kernels.vector import (
 
 f4 = np.float32
 _ONES = (f4(1.0), f4(1.0), f4(1.0), f4(1.0))
-_SOON, _LATER = 8, 32
+SOON, LATER = 8, 32
 """Entries ahead whose rows are prefetched into the first cache, and into the second. The second has
 room for more misses under way, which is what counts where the rows come from memory."""
 _FLUSH = 256
@@ -121,13 +121,13 @@ def _ones_before(left):
 
 
 @inner()
-def _four_from(e, last):
+def four_from(e, last):
     """The positions from e on, as far as there are any."""
     return min(e, last), min(e + 1, last), min(e + 2, last), min(e + 3, last)
 
 
 @inner()
-def _four_ahead(e, end):
+def four_ahead(e, end):
     """The positions from e on, or the last four before the end."""
     e = min(e, end - 4)
     return e, e + 1, e + 2, e + 3
@@ -158,10 +158,10 @@ def accumulate(entries, rows, cols, tables, first, last, sums):
         pending, is_fast, is_first = 0, True, True
         while e < stop:
             # A group of fewer than four repeats the last entry, with weight 0.
-            places = _four_from(e, stop - 1)
+            places = four_from(e, stop - 1)
             here = take_four(index, places)
-            soon = take_four(ahead, _four_ahead(e + _SOON, end))
-            later = take_four(ahead, _four_ahead(e + _LATER, end))
+            soon = take_four(ahead, four_ahead(e + SOON, end))
+            later = take_four(ahead, four_ahead(e + LATER, end))
             if mode != KNOWN:
                 fetch_four(row_terms, later)
             dots = dot_four(g, u, h, here, soon, later)
