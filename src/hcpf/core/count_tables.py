@@ -184,7 +184,10 @@ def _hurdle(
     more = np.array([max_count is None or last < max_count])
     arrays = pack(ROWS, series, start, one, more, octaves, tables)
     element = value_model.element
-    constant = values.total(lambda y: element.log_density_unchecked(y, np.ones_like(y)))
+    constant = values.total(
+        lambda y: element.log_density_unchecked(y, np.ones_like(y)),
+        discrete=element.support.discrete,
+    )
     return Tabulated(arrays, np.zeros_like, constant, largest)
 
 
@@ -199,4 +202,5 @@ def _known(element: Element, values: Values) -> Tabulated:
         least, greatest = element.n_range(y)
         return np.where(least == greatest, least, np.nan)
 
-    return Tabulated(arrays, locate, values.total(constant), np.zeros(1))
+    total = values.total(constant, discrete=element.support.discrete)
+    return Tabulated(arrays, locate, total, np.zeros(1))

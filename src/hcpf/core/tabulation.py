@@ -52,9 +52,15 @@ class Values:
             out[part] = function(np.asarray(self._own[part], dtype=np.float64))
         return out
 
-    def total(self, function: Mapping) -> float:
-        """Return the sum of a function over the worker's own values."""
-        return float(sum(np.sum(function(part)) for part in self._parts()))
+    def total(self, function: Mapping, *, discrete: bool = False) -> float:
+        """Return the sum of a function over the worker's own values.
+
+        Of discrete values those that are equal are evaluated once per chunk.
+        """
+        if not discrete:
+            return float(sum(np.sum(function(part)) for part in self._parts()))
+        counted = (np.unique(part, return_counts=True) for part in self._parts())
+        return float(sum(np.sum(function(values) * counts) for values, counts in counted))
 
     def range(self, function: Mapping) -> FloatArray:
         """Return the least and the largest value of a function over all values."""
