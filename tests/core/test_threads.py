@@ -47,6 +47,16 @@ def test_little_work_wakes_nobody(four_threads):
     assert who == [(threading.get_ident(), 0, 8)]
 
 
+@pytest.mark.parametrize(("work", "n_ranges"), [(1e8, 16), (1e9, 50), (1e12, 128)])
+def test_much_work_is_divided_into_more_ranges(four_threads, work, n_ranges):
+    ranges = []
+    run_in_parallel(lambda first, last: ranges.append((first, last)), 1000, work=work)
+    assert len(ranges) == n_ranges
+    ranges.sort()
+    assert [first for first, _ in ranges] == [0, *(last for _, last in ranges[:-1])]
+    assert ranges[-1][1] == 1000
+
+
 @pytest.mark.parametrize("bad", [0, 7])
 def test_an_error_on_any_thread_reaches_the_caller(four_threads, bad):
     def fail(first, last):

@@ -35,7 +35,9 @@ MOST_THREADS = _most_threads()
 POSTERIOR_WORK = 100.0
 """Multiply-adds that take as long as one digamma and one exponential."""
 _WORTH_WAKING = 1e7  # multiply-adds worth a second thread, about two milliseconds of one core
-_PARTS = 4  # ranges per thread, so that a thread on a busy core can do fewer
+_MIN_PARTS, _MAX_PARTS = 4, 32
+"""Ranges per thread, so that a thread on a busy core can do fewer."""
+_PART_WORK = 2e7  # multiply-adds worth a range of their own, some milliseconds
 
 _chosen: ContextVar[int] = ContextVar("threads of the kernels", default=MOST_THREADS)
 
@@ -63,7 +65,8 @@ def run_in_parallel(
     if threads <= 1:
         kernel(0, size, *arguments)
         return
-    cuts = np.linspace(0, size, min(_PARTS * threads, size) + 1).astype(int).tolist()
+    parts = min(max(work / _PART_WORK, _MIN_PARTS * threads), _MAX_PARTS * threads, size)
+    cuts = np.linspace(0, size, int(parts) + 1).astype(int).tolist()
     ranges = iter(list(pairwise(cuts)))  # a thread that is free takes the next one
 
     def help_out() -> None:
