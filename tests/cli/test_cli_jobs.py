@@ -148,7 +148,7 @@ def test_fold_in_a_file_of_new_users(run_json, pooled, tmp_path):
     assert {row["user"] for row in found} == {"n1", "n2"}
 
 
-def test_update_adds_entries_users_and_items(run_json, fails, pooled, tmp_path):
+def test_update_adds_entries_users_and_items(run_json, invoke, fails, pooled, tmp_path):
     more = tmp_path / "more.csv"
     more.write_text("customer,product,spend\nc3,p99,12.5\nn1,p6,30\nn1,p7,31\n")
     target = tmp_path / "updated"
@@ -162,6 +162,10 @@ def test_update_adds_entries_users_and_items(run_json, fails, pooled, tmp_path):
     )
     np.testing.assert_allclose(updated.rate("n1", "p6"), expected.rate("n1", "p6"))
     assert "duplicates" in fails("update", target, more)
+    twice = invoke("update", target, more, "-o", tmp_path / "twice", "--duplicates", "sum")
+    assert f"{about['new_entries']} pairs had an entry before: the values were added." in (
+        twice.stderr
+    )
     again = run_json("update", target, more, "--duplicates", "sum")
     assert (again["path"], again["new_entries"]) == (str(target), 0)
 

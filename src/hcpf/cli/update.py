@@ -39,6 +39,7 @@ def update(
         prepare_model(output, overwrite=overwrite)
     fitted = load_model(model)
     entries, duplicates = source.read_with_duplicates()
+    from hcpf.data.words import count
     from hcpf.estimator import HCPF
     from hcpf.model.inspect import describe_fit
 
@@ -68,6 +69,10 @@ def update(
         f"Added {facts['new_entries']:,} entries, {facts['new_users']:,} users and "
         f"{facts['new_items']:,} items."
     )
+    n_again = entries.n_observed - int(facts["new_entries"])
+    if n_again and duplicates != "error":
+        how = {"sum": "values were added", "mean": "mean was taken", "last": "new value counts"}
+        note(f"{count(n_again, 'pair')} had an entry before: the {how[duplicates]}.")
     show_fit(facts)
     if new.interrupted:
         raise typer.Exit(INTERRUPTED)
