@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hcpf import HCPF, FittedModel, plots, simulate
+from hcpf import HCPF, FittedModel, Interactions, plots, simulate
 from hcpf.elements import Poisson
 from hcpf.errors import InputError, ParameterError
-from hcpf.evaluate import Score, align, consensus, split
+from hcpf.evaluate import Score, align, choose_components, consensus, split
 from hcpf.evaluate.agreement import (
     Consensus,
     ConsensusCandidate,
@@ -195,3 +195,23 @@ def test_the_smallest_of_nearly_equal_sizes_is_best():
     tried = [(2, -9.0), (4, -5.2), (8, -5.0)]
     rows = [ConsensusCandidate(k, stability, Score(v, 0.3), 1.0, None) for k, v in tried]
     assert Consensus(rows, None, None, None, {}).best == 4
+
+
+def test_a_layer_and_columns_of_an_anndata(world):
+    anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    counts = world.interactions.matrix.astype(np.float32)
+    depth = np.random.default_rng(0).gamma(4.0, 1.0, counts.shape[0])
+    names = [[f"{word}{j}" for j in range(n)] for word, n in zip("cg", counts.shape, strict=True)]
+    obs = pandas.DataFrame({"depth": depth}, index=names[0])
+    var = pandas.DataFrame(index=names[1])
+    adata = anndata.AnnData(np.log1p(counts), obs=obs, var=var, layers={"counts": counts})
+    options = {"layer": "counts", "user_exposure": "depth"}
+    read = Interactions.from_anndata(adata, layer="counts")
+    for choose in (consensus, choose_components):
+        size = {"n_components": 2, "n_fits": 2} if choose is consensus else {"candidates": (2,)}
+        found = choose(adata, **size, fit_options=options, **SETTINGS)
+        expected = choose(read, **size, fit_options={"user_exposure": depth}, **SETTINGS)
+        score, other = (one.candidates[0].log_likelihood for one in (found, expected))
+        assert score == other
+    with pytest.raises(InputError, match="layer='counts' is for AnnData"):
+        consensus(read, 2, fit_options=options, **SETTINGS)

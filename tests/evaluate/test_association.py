@@ -49,7 +49,12 @@ def test_users_without_a_label_take_no_part():
     some[:5], some[5:9] = None, np.nan
     expected = component_association(model_of(users[9:]), LABELS[9:])
     by_id = dict(enumerate(LABELS[9:], start=9))
-    for labels in (some, by_id, pandas.Series(by_id)[::-1], {**by_id, 999: "z"}):
+    of_pandas = pandas.Series([None] * 9 + LABELS[9:].tolist(), dtype="string")  # whose None is NA
+    by_category = of_pandas.astype("category")
+    for labels in (
+        some, by_id, pandas.Series(by_id)[::-1], {**by_id, 999: "z"}, of_pandas, by_category,
+        of_pandas.array,
+    ):  # fmt: skip
         found = component_association(model, labels)
         np.testing.assert_allclose(found.p_value, expected.p_value)
 
@@ -66,3 +71,9 @@ def test_users_without_a_label_take_no_part():
 def test_labels_that_say_nothing_are_refused(labels, message):
     with pytest.raises(InputError, match=message):
         component_association(model_of(np.ones((60, 2))), labels)
+
+
+def test_a_frame_is_not_labels():
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(InputError, match="labels is a data frame"):
+        component_association(model_of(np.ones((60, 2))), pandas.DataFrame({"batch": LABELS}))

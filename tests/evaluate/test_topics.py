@@ -144,7 +144,29 @@ def test_a_reference_corpus_by_its_ids():
     # Words that the reference lacks never occur there.
     few = Interactions.from_matrix(COUNTS[:, :3], items=names[:3])
     assert coherence(model, few, 9).mean < coherence(model, turned, 9).mean
+    others = Interactions.from_matrix(COUNTS, items=[f"word {j}" for j in range(9)])
+    with pytest.raises(InputError, match=r"None of the 9 items .* are like 'word 0'"):
+        coherence(model, others, 9)
     with pytest.raises(InputError, match="data has 3 columns, but 9 items"):
         coherence(model, COUNTS[:, :3])
     with pytest.raises(InputError, match="at least 2 items"):
         coherence(model, turned, 1)
+
+
+def test_an_anndata_is_matched_by_its_names():
+    anndata, pandas = pytest.importorskip("anndata"), pytest.importorskip("pandas")
+    cells, genes = ([f"{letter}{j}" for j in range(n)] for letter, n in (("c", 12), ("g", 9)))
+    obs, var = pandas.DataFrame(index=cells), pandas.DataFrame(index=genes)
+    adata = anndata.AnnData(COUNTS.astype(np.float32), obs=obs, var=var)
+    rest, held_out = thin(adata, 0.3, random_state=0)
+    model = HCPF(2, element=Poisson(), n_fits=1, max_iter=20, random_state=0).fit(rest)
+    held = anndata.AnnData(held_out.matrix.toarray().astype(np.float32), obs=obs, var=var)
+    turned = [3, 1, 4, 0, 8, 2, 6, 5, 7]
+    for rows, columns in ((slice(None), turned), (slice(None, None, -1), slice(None, None, -1))):
+        found = coherence(model, adata[rows, columns])
+        np.testing.assert_allclose(found.npmi, coherence(model, adata).npmi)
+        score = perplexity(model, held[rows, columns])
+        assert score == pytest.approx(perplexity(model, held_out))
+    held.var_names = ["x0", *genes[1:]]
+    with pytest.raises(InputError, match="unknown id 'x0'"):
+        perplexity(model, held)

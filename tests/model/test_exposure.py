@@ -297,6 +297,7 @@ def test_every_form_gives_the_same(tmp_path):
         ),
         (["a"] * 14, "user_exposure must be numbers; got"),
         (True, "user_exposure must be numbers"),
+        (1 + 2j, "user_exposure must be numbers"),
         ("days", "neither a column of the data nor FILE:COLUMN"),
         ("nowhere.csv:days", "nowhere.csv"),
     ],
@@ -304,6 +305,16 @@ def test_every_form_gives_the_same(tmp_path):
 def test_impossible_exposures_are_refused(wrong, message):
     with pytest.raises(InputError, match=message):
         quick(element="poisson", max_iter=2).fit(data_of(), user_exposure=wrong)
+
+
+def test_frames_and_ids_that_occur_twice_are_refused():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"days": DAYS}, index=USERS)
+    with pytest.raises(InputError, match="user_exposure is a data frame"):
+        quick(element="poisson").fit(data_of(), user_exposure=frame)
+    twice = pandas.concat([frame.days, frame.days[3:5] * 2])
+    with pytest.raises(InputError, match="user_exposure: the user 'u3' occurs more than once"):
+        quick(element="poisson").fit(data_of(), user_exposure=twice)
 
 
 def test_bad_files_are_refused(tmp_path):

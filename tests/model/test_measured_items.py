@@ -142,6 +142,20 @@ def test_unknown_items_are_an_error_or_dropped(model, form):
         np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("form", range(5))
+def test_items_of_which_none_is_known_are_an_error(model, form):
+    X = list(tables(NEW[:, :3], ["ENSG1", "ENSG2", "ENSG3"]))[form]
+    message = "None of the 3 items of X was fitted. Items of the model are like 'g0'"
+    with pytest.raises(InputError, match=message):
+        model.transform(X, measured_items="listed", unknown="drop")
+    if form < 4:  # a list of entries may have new items only
+        with pytest.raises(InputError, match=message):
+            model.transform(X, unknown="drop")
+    else:
+        nothing = model.transform(np.zeros((12, 20)))
+        np.testing.assert_allclose(model.transform(X, unknown="drop"), nothing)
+
+
 def test_the_overlap_is_logged(model, caplog):
     caplog.set_level(logging.INFO, "hcpf")
     X = cells(np.hstack([NEW[:, :15], np.ones((12, 2))]), [*GENES[:15], "x1", "x2"])

@@ -35,6 +35,8 @@ def resolve_exposure(
     if given is None:
         return None
     name, values = f"{_word(index)}_exposure", np.full(len(index), np.nan)
+    if hasattr(given, "columns"):
+        raise InputError(f"{name} is a data frame. Pass one of its columns.")
     if default is not None:
         values[:] = default
     if isinstance(given, str | Path):
@@ -44,7 +46,7 @@ def resolve_exposure(
         else:
             _set_by_text(values, index, _read(name, str(given), index))
     elif isinstance(given, Mapping) or hasattr(given, "to_dict"):  # or a Series of pandas
-        _set_by_id(name, values, index, dict(given.items()))
+        _set_by_id(name, values, index, list(given.items()))
     else:
         _set_in_order(name, values, index, given)
     return check_exposure(values, index)
@@ -104,12 +106,17 @@ def _set_in_order(name: str, values: FloatArray, index: IdIndex, given: Any) -> 
     values[:] = numbers
 
 
-def _set_by_id(name: str, values: FloatArray, index: IdIndex, given: dict[Any, Any]) -> None:
+def _set_by_id(name: str, values: FloatArray, index: IdIndex, given: list[tuple[Any, Any]]) -> None:
     if not given:
         return
-    positions = index.known(list(given))
+    ids, numbers = zip(*given, strict=True)
+    positions = index.known(list(ids))
     known = positions >= 0
-    values[positions[known]] = _numbers(name, np.array(list(given.values()), dtype=object))[known]
+    n_given = np.bincount(positions[known], minlength=1)
+    if n_given.max() > 1:  # a Series may have an id twice
+        twice = plain(index.ids[int(np.argmax(n_given))])
+        raise InputError(f"{name}: the {_word(index)} {twice!r} occurs more than once.")
+    values[positions[known]] = _numbers(name, np.array(numbers, dtype=object))[known]
 
 
 def _set_by_text(values: FloatArray, index: IdIndex, by_text: dict[str, float]) -> None:
@@ -120,7 +127,7 @@ def _set_by_text(values: FloatArray, index: IdIndex, by_text: dict[str, float]) 
 
 def _numbers(name: str, given: Any) -> FloatArray:
     try:
-        if given.dtype.kind in "bmM":
+        if given.dtype.kind in "bcmM":
             raise TypeError
         return given.astype(np.float64)
     except (TypeError, ValueError):

@@ -19,10 +19,14 @@ from hcpf.data.interactions import Interactions
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
 from hcpf.evaluate.comparison import fit_and_score, fit_to
-from hcpf.evaluate.components import likelihood_of, split_for_choice, within_one_error
+from hcpf.evaluate.components import (
+    data_for_choice,
+    likelihood_of,
+    split_for_choice,
+    within_one_error,
+)
 from hcpf.evaluate.scoring import Score
 from hcpf.evaluate.splits import RandomState
-from hcpf.model.alignment import as_interactions
 from hcpf.model.factors import fit_at, shares
 from hcpf.model.fitted import FittedModel
 from hcpf.model.resolve import fitted_model
@@ -145,7 +149,7 @@ def consensus(
     random_state : int, Generator or None
         Seed of the split and of all fits.
     fit_options : mapping, optional
-        Further arguments of ``HCPF.fit``, such as ``user_exposure``.
+        Further arguments of ``HCPF.fit``, such as ``user_exposure`` or ``layer``.
     **settings
         Further parameters of ``HCPF``. The element is chosen once, with the smallest K.
 
@@ -166,13 +170,14 @@ def consensus(
     whole("n_fits", n_fits, least=2)
     limit = number("max_distance", max_distance, 0.0, 1.5, "between 0 and 1.5")
     n_neighbors = max(1, round(number("neighbors", neighbors, 0.0, 1.0, "in [0, 1]") * n_fits))
-    parts, pairs = split_for_choice("consensus", data, validation, random_state)
+    source, options = data_for_choice(data, fit_options)
+    parts, pairs = split_for_choice("consensus", source, validation, random_state)
     chosen: dict[str, Any] = {"start": "noise", **settings, "random_state": random_state}
     candidates: list[ConsensusCandidate] = []
     for size in sizes:
         began = perf_counter()
         fits = _estimator(size, n_fits, chosen)
-        fit_to(fits, parts, options=fit_options)
+        fit_to(fits, parts, options=options)
         chosen |= _value_settings(fits.model_)
         members, stability = _cluster(fits.model_, n_neighbors, limit)
         start = _medians(fits.model_, members)
@@ -180,7 +185,7 @@ def consensus(
         likelihood = likelihood_of(fit_and_score(str(size), refitted, parts, None, on=pairs))
         seconds = perf_counter() - began
         candidates.append(ConsensusCandidate(size, stability, likelihood, seconds, start))
-    final = (parts.train, parts.held_out) if parts is data else (as_interactions(data), None)
+    final = (parts.train, parts.held_out) if parts is source else (source, None)
     best, by_size = within_one_error(candidates), {c.n_components: c for c in candidates}
     model = _refitted(by_size[best].start, *final, chosen)
     return Consensus(candidates, model, *final, chosen)

@@ -102,6 +102,8 @@ def component_association(model: Any, labels: Any) -> ComponentAssociation:
 def _groups(labels: Any, users: IdIndex) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Return the distinct labels, and the number of each user's label, -1 without one."""
     given = np.full(len(users), None, dtype=object)
+    if hasattr(labels, "columns"):
+        raise InputError("labels is a data frame. Pass one of its columns.")
     if isinstance(labels, Mapping) or hasattr(labels, "to_dict"):
         by_id: dict[Any, Any] = dict(labels.items())
         positions = users.known(list(by_id)) if by_id else np.zeros(0, np.int64)
@@ -119,7 +121,7 @@ def _groups(labels: Any, users: IdIndex) -> tuple[NDArray[Any], NDArray[np.int64
     numbers: dict[Any, int] = {}
     group = np.full(len(users), -1, np.int64)
     for position, label in enumerate(given):
-        if label is not None and label == label:  # NaN is not equal to itself
+        if not _is_missing(label):
             group[position] = numbers.setdefault(label, len(numbers))
     n_labeled = int(np.sum(group >= 0))
     if not 2 <= len(numbers) < n_labeled:
@@ -130,3 +132,8 @@ def _groups(labels: Any, users: IdIndex) -> tuple[NDArray[Any], NDArray[np.int64
     names = np.empty(len(numbers), dtype=object)
     names[:] = list(numbers)
     return names, group
+
+
+def _is_missing(label: Any) -> bool:
+    same = label == label
+    return label is None or not isinstance(same, bool | np.bool_) or not same

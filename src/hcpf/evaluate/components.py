@@ -6,12 +6,16 @@ from math import isfinite
 from typing import Any, Protocol, TypeVar
 
 from hcpf._checks import whole
+from hcpf.core.axis import Axis
+from hcpf.data.exposure import resolve_exposure
 from hcpf.data.held_out import HeldOutPairs
+from hcpf.data.ids import IdIndex
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
 from hcpf.evaluate.comparison import ModelScores, fit_and_score
 from hcpf.evaluate.scoring import Score
 from hcpf.evaluate.splits import RandomState, Split, split
+from hcpf.model.alignment import as_interactions
 from hcpf.model.tables import Table
 
 
@@ -105,8 +109,8 @@ def choose_components(
     Parameters
     ----------
     data
-        Interactions (or a matrix), a share of which is held out; or a Split, whose validation
-        pairs then decide and whose test pairs stay unseen.
+        Interactions, an AnnData or a matrix, a share of which is held out; or a Split, whose
+        validation pairs then decide and whose test pairs stay unseen.
     candidates
         The K to try.
     validation
@@ -114,7 +118,7 @@ def choose_components(
     random_state
         Seed of the split and of every fit.
     fit_options
-        Further arguments of ``HCPF.fit``, such as ``user_exposure``.
+        Further arguments of ``HCPF.fit``, such as ``user_exposure`` or ``layer``.
     **settings
         Further parameters of ``HCPF``.
 
@@ -126,11 +130,12 @@ def choose_components(
     sizes = sorted({whole("candidates", size) for size in candidates})
     if not sizes:
         raise InputError("choose_components: candidates is empty. Pass at least one number.")
-    parts, pairs = split_for_choice("choose_components", data, validation, random_state)
+    source, options = data_for_choice(data, fit_options)
+    parts, pairs = split_for_choice("choose_components", source, validation, random_state)
 
     def candidate(k: int) -> Candidate:
         model = HCPF(k, random_state=random_state, **settings)
-        row = fit_and_score(str(k), model, parts, None, on=pairs, fit_options=fit_options)
+        row = fit_and_score(str(k), model, parts, None, on=pairs, fit_options=options)
         return _candidate(k, row)
 
     return ComponentPath([candidate(k) for k in sizes])
@@ -139,6 +144,23 @@ def choose_components(
 def _candidate(n_components: int, row: ModelScores) -> Candidate:
     assert row.seconds is not None
     return Candidate(n_components, likelihood_of(row), row.seconds)
+
+
+def data_for_choice(data: Any, fit_options: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+    """Return Interactions (or a Split as it is), and options of ``fit`` that suit them.
+
+    A layer and columns of an AnnData are read here, because parts of it have none.
+    """
+    options = dict(fit_options or {})
+    if isinstance(data, Split):
+        return data, options
+    found = as_interactions(data, options.pop("layer", None))
+    for axis, ids in ((Axis.USERS, found.users), (Axis.ITEMS, found.items)):
+        name, index = f"{axis.word}_exposure", IdIndex(axis.value, ids)
+        exposure = resolve_exposure(options.get(name), index, source=data)
+        if exposure is not None:
+            options[name] = exposure
+    return found, options
 
 
 def likelihood_of(row: ModelScores) -> Score:

@@ -8,12 +8,13 @@ from scipy import sparse
 
 from hcpf._checks import generator, number
 from hcpf._types import FloatArray
+from hcpf.data.canonical import plain
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import row_of_entries
 from hcpf.errors import InputError
 from hcpf.evaluate.scoring import explains_missing
 from hcpf.evaluate.splits import RandomState
-from hcpf.model.alignment import as_interactions, over_both
+from hcpf.model.alignment import as_interactions, has_names, over_both
 from hcpf.model.factors import RELEVANCE_WEIGHT
 from hcpf.model.fitted import FittedModel
 from hcpf.model.predict import distribution
@@ -89,7 +90,7 @@ def perplexity(model: Any, held_out: Any) -> float:
     for index, ids, axis in (
         (fitted.user_index, data.users, 1), (fitted.item_index, data.items, 0)
     ):  # fmt: skip
-        if data is held_out:  # others are matched by position
+        if has_names(held_out):  # a matrix is matched by position
             index.positions(ids[np.asarray(data.matrix.sum(axis=axis)).ravel() > 0])
     counts = over_both("held_out", held_out, fitted.user_index, fitted.item_index)
     total = float(counts.data.sum())
@@ -152,7 +153,7 @@ def coherence(
     tops = fitted.top_items(n, kind=kind, weight=weight, fit=fit)
     if n < 2:
         raise InputError(f"coherence requires at least 2 items per component; got n={n!r}.")
-    known = fitted.items if source is not data else source.items  # a matrix has the fitted items
+    known = source.items if has_names(data) else fitted.items  # a matrix has the fitted items
     if len(known) != source.n_items:
         raise InputError(
             f"data has {source.n_items} columns, but {len(known)} items are fitted. Pass "
@@ -206,7 +207,12 @@ def _shares_together(data: Interactions, items: NDArray[Any]) -> FloatArray:
     """Return the share of users who have both of two items; who have one, on the diagonal."""
     from hcpf.data.ids import IdIndex
 
-    positions = IdIndex("data", data.items).known(items)
+    positions = IdIndex("items", data.items).known(items)
+    if np.all(positions < 0):
+        raise InputError(
+            f"None of the {len(items):,} items with the highest scores, such as "
+            f"{plain(items[0])!r}, is in the data. Items there are like {plain(data.items[0])!r}."
+        )
     present = sparse.csc_array(data.matrix[:, np.maximum(positions, 0)] > 0).astype(np.float64)
     found = np.asarray((present.T @ present).todense()) / data.n_users
     found[positions < 0], found[:, positions < 0] = 0.0, 0.0

@@ -29,7 +29,7 @@ _NEW_IDS.flags.writeable = False
 
 def as_interactions(X: Any, layer: str | None = None) -> Interactions:
     """Return Interactions as they are, AnnData by its names, and anything else as a matrix."""
-    if not isinstance(X, Interactions) and _has_names(X):
+    if not isinstance(X, Interactions) and has_names(X):
         return Interactions.from_anndata(X, layer=layer)
     if layer is not None:
         raise InputError(
@@ -66,7 +66,7 @@ def over_known(
     is_items = axis is Axis.ITEMS
     is_frame = is_items and not isinstance(X, Interactions | np.ndarray) and hasattr(X, "columns")
     data = _from_wide_frame(X) if is_frame and layer is None else as_interactions(X, layer)
-    if is_frame or _has_names(X):
+    if is_frame or has_names(X):
         if is_items:
             aligned = align_items(data, known, drop_unknown=drop_unknown)
         else:
@@ -89,7 +89,7 @@ def _from_wide_frame(frame: Any) -> Interactions:
     return Interactions.from_matrix(values, users=users, items=items)
 
 
-def _has_names(X: Any) -> bool:
+def has_names(X: Any) -> bool:
     """Return whether the rows and columns of ``X`` have ids: Interactions, or an AnnData."""
     return isinstance(X, Interactions) or (hasattr(X, "obs_names") and hasattr(X, "var_names"))
 
@@ -101,7 +101,7 @@ def over_both(name: str, pairs: Any, users: IdIndex, items: IdIndex) -> Csr:
     """
     data = as_interactions(pairs)
     shape = len(users), len(items)
-    if not _has_names(pairs):
+    if not has_names(pairs):
         if data.shape != shape:
             raise InputError(f"{name} has shape {data.shape}, but the data have {shape}.")
         return data.matrix

@@ -44,14 +44,20 @@ def _rows_of(
 ) -> NDArray[np.float32]:
     """Return the factors of named rows, NaN for those that were not fitted."""
     wanted = np.asarray(names, dtype=object)
-    positions = index.positions(wanted) if is_strict else index.known(wanted)
-    if len(positions) and np.all(positions < 0):
+    positions = index.known(wanted)
+    is_new = positions < 0
+    if len(positions) and is_new.all():
         raise InputError(
             f"None of the {len(positions):,} {axis.value} of adata was fitted, for example "
             f"{wanted[0]!r}. {index.name.capitalize()} of the model are like {index.ids[0]!r}."
         )
+    if is_strict and is_new.any():
+        raise InputError(
+            f"{int(is_new.sum()):,} of {len(positions):,} {axis.value} of adata were not fitted, "
+            f"for example {wanted[int(np.argmax(is_new))]!r}. Pass strict=False to write NaN there."
+        )
     values: FloatArray = factor_values(model, axis, kind)[positions]
-    values[positions < 0] = np.nan
+    values[is_new] = np.nan
     return values.astype(np.float32)
 
 

@@ -15,7 +15,7 @@ from hcpf.core.axis import Axis, Exposure
 from hcpf.core.fold_in import NewRows, fold_in_rows
 from hcpf.core.odd_entries import limit_new_rows
 from hcpf.core.posterior import Posterior
-from hcpf.data.canonical import Duplicates
+from hcpf.data.canonical import Duplicates, plain
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import row_of_entries, select, without
@@ -78,6 +78,12 @@ def _report_overlap(aligned: Aligned, axis: Axis, n_known: int, only_listed: boo
         return
     n_listed, n_unknown = len(aligned.listed), aligned.n_unknown
     n_lacking = n_known - n_listed
+    if n_unknown and not n_listed and (aligned.are_columns or only_listed):
+        data = aligned.data
+        raise InputError(
+            f"None of the {n_unknown:,} {axis.value} of X was fitted. {axis.value.capitalize()} of "
+            f"the model are like {plain((data.items if axis is Axis.ITEMS else data.users)[0])!r}."
+        )
     fate = "take no part" if only_listed else "count as missing"
     # A table has a column for whatever was measured, so that a column is lacking for a reason.
     is_doubtful = aligned.are_columns and (n_unknown or (n_lacking and not only_listed))
