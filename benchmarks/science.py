@@ -1,8 +1,12 @@
 """Counts with named factors: hcpf compared with scikit-learn's NMF-KL and LDA; and new cells.
 
-- programs: simulated counts with known components that overlap, with uneven depth and few counts
-  per cell. How well are they recovered, how well are held-out counts predicted, how coherent are
-  their genes, in how much CPU time? Means over ``--seeds``.
+- programs: simulated counts with known components, with uneven depth and few counts per cell. How
+  well are they recovered, how well are held-out counts predicted, how coherent are their genes, in
+  how much CPU time? Means over ``--seeds``. Programs share a profile and overlap, unless
+  ``--shared 0 --overlap 0`` is given; ``--held-out 0`` fits to all counts.
+- passes: CPU time of one pass over simulated counts, compared with an iteration of NMF-KL.
+- consensus: the stability of components and the held-out log-likelihood by K, on the blood cells
+  that scanpy has (which must be installed); ``--charts FOLDER`` writes the charts.
 - topics: texts. Perplexity, and coherence by the ranking of words, in the texts that are fitted and
   in others (the reference). ``--texts`` is a file of Debian's descriptions of packages, such as
   dists/bookworm/main/i18n/Translation-en.xz of a mirror; without it docstrings of installed
@@ -10,7 +14,7 @@
 - panel: new cells in which only some genes were measured, projected as if the others were missing
   ("before"), and with ``measured_items="listed"`` ("after"); and genes in another order.
 
-    .venv-bench/bin/python benchmarks/science.py --only programs topics panel
+    .venv-bench/bin/python benchmarks/science.py --only programs passes topics panel
 """
 
 import importlib
@@ -28,11 +32,11 @@ from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.feature_extraction.text import CountVectorizer
 
 import common
-from hcpf import HCPF, FittedModel, Interactions, simulate
+from hcpf import HCPF, FittedModel, Interactions, plots, simulate
 from hcpf.elements import Degenerate
 from hcpf.evaluate import consensus, thin
 
-PARTS = ("programs", "topics", "panel")
+PARTS = ("programs", "passes", "topics", "panel", "consensus")
 PACKAGES = (
     "numpy", "numpy.linalg", "numpy.random", "scipy.stats", "scipy.signal", "scipy.optimize",
     "scipy.sparse", "scipy.special", "scipy.linalg", "scipy.ndimage", "scipy.interpolate",
@@ -42,6 +46,7 @@ PACKAGES = (
 )  # fmt: skip
 WEIGHTS = (1.0, 0.6, 0.4)  # of the share against the lift, in relevance
 TOP = 10  # items whose coherence is measured
+FOUND = 0.9  # cosine from which a program counts as found
 
 
 def programs_models(args: Any) -> dict[str, Any]:
@@ -147,17 +152,20 @@ def programs(args: Any) -> list[dict[str, Any]]:
     rows: dict[str, list[dict[str, Any]]] = {}
     for seed in range(args.seed, args.seed + args.seeds):
         truth, counts = draw_programs(args, np.random.default_rng(seed))
-        rest, held_out = thin(counts, 0.1, random_state=seed)
+        rest, held_out = Interactions.from_matrix(counts), None
+        if args.held_out:
+            rest, held_out = thin(counts, args.held_out, random_state=seed)
         for name, model in programs_models(args).items():
             if args.models not in name:
                 continue
             users, items, seconds = fit(model, sparse.csr_matrix(rest.matrix), args)
             cosine = matched_cosines(items, truth)
             row = {
-                "cosine": cosine.mean(), "lowest": cosine.min(),
-                "held-out nats": -np.log(perplexity(users, items, held_out)),
+                "cosine": cosine.mean(), "lowest": cosine.min(), "found": np.mean(cosine > FOUND),
                 "NPMI": npmi_by_weight(users, items, counts)["NPMI, 0.6"], "CPU s": seconds,
             }  # fmt: skip
+            if held_out is not None:
+                row["held-out nats"] = -np.log(perplexity(users, items, held_out))
             rows.setdefault(name, []).append(row)
             print(seed, name, row, flush=True)
     return [
@@ -169,9 +177,9 @@ def programs(args: Any) -> list[dict[str, Any]]:
 def draw_programs(args: Any, rng: np.random.Generator) -> tuple[Any, Any]:
     """Programs, components x genes, and counts of cells with uneven depth.
 
-    A program is 30% of a profile that all share, and 70% of genes of its own, half of which belong
-    to its neighbor, too. Cells mix few programs, of which the rarest has a tenth of the most common
-    one's weight.
+    A program is a profile that all share (``--shared``), and genes of its own, of which some
+    (``--overlap``) belong to its neighbor, too. Cells mix few programs, of which the rarest has a
+    tenth of the most common one's weight.
     """
     size, own = args.components, max(args.items // args.components, 4)
     shared = rng.gamma(0.3, size=args.items)
@@ -179,14 +187,65 @@ def draw_programs(args: Any, rng: np.random.Generator) -> tuple[Any, Any]:
     genes = rng.permutation(args.items)
     for k in range(size):
         mine = np.zeros(args.items)
-        chosen = np.take(genes, np.arange(k * own // 2, k * own // 2 + own), mode="wrap")
+        first = round(k * own * (1.0 - args.overlap))
+        chosen = np.take(genes, np.arange(first, first + own), mode="wrap")
         mine[chosen] = rng.lognormal(0.0, 1.0, own)
-        truth[k] = 0.3 * shared / shared.sum() + 0.7 * mine / mine.sum()
+        truth[k] = args.shared * shared / shared.sum() + (1 - args.shared) * mine / mine.sum()
     weights = np.geomspace(1.0, 0.1, size)
     usage = rng.dirichlet(0.3 * size * weights / weights.sum(), args.users)
     depth = rng.lognormal(np.log(args.depth), 0.8, args.users)
     counts = sparse.csr_matrix(rng.poisson((usage * depth[:, None]) @ truth).astype(np.float64))
     return truth, counts[np.diff(counts.indptr) > 0]
+
+
+def passes(args: Any) -> list[dict[str, Any]]:
+    """CPU seconds of one pass: the difference between long and short fits, per pass."""
+    drawn = simulate(
+        args.users, args.items, n_components=args.components, density=args.density,
+        element=Degenerate(), random_state=args.seed,
+    )  # fmt: skip
+    counts = sparse.csr_matrix(drawn.interactions.matrix)
+    print(f"{counts.nnz:,} entries\n")
+    settings: dict[str, Any] = {"element": "degenerate", "tempering": 1, "start": "noise"}
+    settings |= {"n_fits": 1, "tol": 0.0, "random_state": args.seed}
+    nmf: dict[str, Any] = {"solver": "mu", "beta_loss": "kullback-leibler", "init": "random"}
+    nmf |= {"tol": 0.0, "random_state": args.seed}
+    makers = {
+        "hcpf, Poisson counts": lambda n: HCPF(args.components, max_iter=n, **settings),
+        "NMF-KL": lambda n: NMF(args.components, max_iter=n, **nmf),
+    }
+    rows = []
+    for (name, make), (few, many) in zip(makers.items(), ((5, 45), (1, 5)), strict=True):
+        fit(make(1), counts[:200], args)  # kernels are loaded
+        seconds = [fit(make(n), counts, args)[2] for n in (few, many)]
+        each = (seconds[1] - seconds[0]) / (many - few)
+        rows.append({"model": name, "CPU s per pass": each, "entries per CPU s": counts.nnz / each})
+        print(rows[-1], flush=True)
+    return rows
+
+
+def consensus_by_size(args: Any) -> list[dict[str, Any]]:
+    """Stability and held-out log-likelihood by K, of the blood cells that scanpy has."""
+    import scanpy
+
+    cells = scanpy.datasets.pbmc68k_reduced().raw.to_adata()
+    scaled = np.expm1(cells.X.toarray())  # as in docs/howto/scanpy.md
+    unit = np.where(scaled > 0, scaled, np.inf).min(axis=1, keepdims=True)
+    cells.X = np.rint(scaled / unit).astype(np.float32)
+    settings: dict[str, Any] = {"element": "geometric", "vary_by": "item", "tempering": 1}
+    began = process_time()
+    found = consensus(cells, (4, 6, 8, 10, 12), n_fits=20, random_state=args.seed, **settings)
+    print(f"{found!r}\n\n{process_time() - began:.0f} CPU s\n")
+    if args.charts is not None:
+        for name, chart in zip(("stability", "likelihood"), plots.consensus(found), strict=True):
+            chart.save(args.charts / f"consensus-{name}.svg", overwrite=True)
+    return [
+        {
+            "K": c.n_components, **c.stability._asdict(), "log-likelihood": c.log_likelihood.value,
+            "error": c.log_likelihood.error,
+        }
+        for c in found.candidates
+    ]  # fmt: skip
 
 
 def docstrings() -> list[str]:
@@ -285,25 +344,39 @@ def match(items: Any, truth: Any) -> tuple[Any, Any]:
 def main() -> None:
     """Make the tables asked for."""
     parser = common.parser(__doc__)
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS[:-1])
     parser.add_argument("--users", type=common.whole, default=1500)
     parser.add_argument("--items", type=common.whole, default=800)
     parser.add_argument("--components", type=int, default=8)
     parser.add_argument("--depth", type=float, default=100, help="median counts of a cell")
     parser.add_argument("--seeds", type=int, default=3, help="data sets of programs")
+    parser.add_argument("--shared", type=float, default=0.3, help="share of the common profile")
+    parser.add_argument("--overlap", type=float, default=0.5, help="genes shared with the neighbor")
+    parser.add_argument("--held-out", type=float, default=0.1, help="share of the counts")
+    parser.add_argument("--density", type=float, default=0.08, help="of the counts of passes")
+    parser.add_argument("--charts", type=Path, help="folder for the charts of consensus")
     parser.add_argument("--models", default="", help="part of the names of programs' models to fit")
     parser.add_argument("--topics", type=int, default=20)
     parser.add_argument("--texts", type=Path, help="Translation-en.xz of Debian")
     parser.add_argument("--documents", type=common.whole, default=4000, help="texts to fit")
     args = parser.parse_args()
     header = common.start("Counts with named factors", ", ".join(args.only))
-    results = {name: globals()[name](args) for name in args.only}
+    parts = {
+        "programs": programs, "passes": passes, "topics": topics, "panel": panel,
+        "consensus": consensus_by_size,
+    }  # fmt: skip
+    results = {name: parts[name](args) for name in args.only}
     words = ("NPMI", "others") if args.texts else ("NPMI",)
     weights = {f"{word}, {weight:g}": ".3f" for word in words for weight in WEIGHTS}
     columns: dict[str, dict[str, str]] = {
         "programs": {
-            "model": "", "cosine": ".3f", "lowest": ".3f", "held-out nats": ".3f", "NPMI": ".3f",
-            "CPU s": ".1f",
+            "model": "", "cosine": ".3f", "lowest": ".3f", "found": ".0%", "held-out nats": ".3f",
+            "NPMI": ".3f", "CPU s": ".1f",
+        },
+        "passes": {"model": "", "CPU s per pass": ".2f", "entries per CPU s": ",.0f"},
+        "consensus": {
+            "K": "d", "silhouette": ".3f", "cosine": ".3f", "kept": ".3f",
+            "log-likelihood": ".1f", "error": ".1f",
         },
         "topics": {"model": "", "perplexity": ",.0f", **weights, "CPU s": ".1f"},
         "panel": {"new cells": "", "r": ".2f", "mass": ".2f"},
