@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
 from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.feature_extraction.text import CountVectorizer
 
@@ -53,16 +54,21 @@ def programs_models(args: Any) -> dict[str, Any]:
     """The models of programs by name."""
     ours: dict[str, Any] = {"random_state": args.seed}
     plain = ours | {"element": "degenerate", "tempering": 1}
+    others = peers(args.components, args.seed)
+    others["NMF-KL, random start"] = clone(others["NMF-KL"]).set_params(init="random")
     return {
         "hcpf, element chosen, one fit": HCPF(args.components, n_fits=1, **ours),
         "hcpf, Poisson counts, one fit": HCPF(args.components, n_fits=1, **plain),
+        "hcpf, Poisson counts, from clusters": HCPF(
+            args.components, n_fits=1, start="clusters", **plain
+        ),
         "hcpf, Poisson counts, best of 10": HCPF(
             args.components, n_fits=10, combine="best", start="noise", **plain
         ),
         "hcpf, Poisson counts, consensus of 10": lambda counts: (
             consensus(counts, args.components, n_fits=10, element="degenerate", tempering=1).model
         ),
-        **peers(args.components, args.seed),
+        **others,
     }
 
 
