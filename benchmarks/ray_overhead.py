@@ -10,6 +10,7 @@ shapes. ``cost_model.py`` takes its constants from the JSON of this script.
 """
 
 import logging
+import secrets
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -26,6 +27,7 @@ from hcpf.core.collective import row_block
 from hcpf.distributed.actor import RayNetwork, RayWorker
 from hcpf.distributed.connection import connected
 from hcpf.distributed.messages import MessageCollective
+from hcpf.distributed.sockets import Connections
 
 SIZES = (
     (1, 1), (500, 32), (1_000, 64), (5_000, 64), (10_000, 16), (10_000, 64), (20_000, 32),
@@ -54,11 +56,15 @@ class Usage(logging.Handler):
 class Exchanger(RayWorker):
     """A worker that only exchanges arrays."""
 
-    def exchange(self, peers: Any, n_items: int, n_components: int, repeats: int) -> list[float]:
+    def exchange(
+        self, peers: Any, addresses: Any, n_items: int, n_components: int, repeats: int
+    ) -> list[float]:
         """Return the seconds of each exchange of a pass's items, the first one left out."""
 
         if self._comm is None:
-            self._comm = MessageCollective(RayNetwork(self._rank, peers, self._mailbox))
+            connections = Connections(self._rank, self._secret, addresses)
+            network = RayNetwork(self._rank, peers, self._mailbox, connections)
+            self._comm = MessageCollective(network)
         comm = self._comm
         totals = np.ones((n_items, n_components))
         rows = row_block(comm.rank, comm.size, n_items)
@@ -80,9 +86,14 @@ def exchanges(workers: int, sizes: Sequence[tuple[int, int]], repeats: int) -> l
 
     kind = ray.remote(num_cpus=0.1, concurrency_groups={"mail": 1})(Exchanger)
     group = [kind.remote(rank) for rank in range(workers)]
+    secret = secrets.token_bytes(32)
+    addresses = [p.address for p in ray.get([worker.place.remote(secret) for worker in group])]
     rows = []
     for n_items, n_components in sizes:
-        runs = [worker.exchange.remote(group, n_items, n_components, repeats) for worker in group]
+        runs = [
+            worker.exchange.remote(group, addresses, n_items, n_components, repeats)
+            for worker in group
+        ]
         slowest = [max(times) for times in zip(*ray.get(runs), strict=True)]
         rows.append({
             "workers": workers,

@@ -147,8 +147,7 @@ def _exchange_blocks(arrays: Sequence[NDArray[Any]], rows: slice, comm: Collecti
     gathered, first = comm.gather(np.concatenate(blocks, axis=1)), 0
     for array, block in zip(arrays, blocks, strict=True):
         last = first + block.shape[1]
-        column = np.ascontiguousarray(gathered[:, first:last])
-        array[:] = column.view(array.dtype).reshape(array.shape)
+        array[:] = gathered[:, first:last].view(array.dtype).reshape(array.shape)
         first = last
 
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from hcpf._version import __version__
 from hcpf.distributed.messages import Key, Mailbox, MessageCollective
+from hcpf.distributed.sockets import Address, Connections, is_arrays, listen
 from hcpf.errors import ClusterError
 from hcpf.training.ensemble import Ensemble, Job, Part, run_fits
 
 _MAIL = "mail"
-_STORED_BYTES = 100_000  # an array above this size is stored once, not sent once per reader
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Place:
     version: str
     python: str
     numpy: str
+    address: Address | None
+    """Where it takes connections of other workers."""
 
     def __str__(self) -> str:
         return f"node {self.node}, process {self.pid}"
@@ -61,26 +63,22 @@ class Usage:
     cpu_seconds: float
 
 
-def _n_bytes(payload: Any) -> int:
-    """Return the size of a tuple of arrays; 0 for anything else."""
-    return sum(x.nbytes for x in payload) if isinstance(payload, tuple) else 0  # pyright: ignore
-
-
 class RayNetwork:
-    """Carries messages by calls of the other actors; large arrays go through the object store."""
+    """Carries arrays over connections between workers, and all else by calls of their actors."""
 
-    def __init__(self, rank: int, peers: Sequence[Any], mailbox: Mailbox) -> None:
+    def __init__(
+        self, rank: int, peers: Sequence[Any], mailbox: Mailbox, connections: Connections
+    ) -> None:
         self.rank, self.size = rank, len(peers)
         self._deliver, self._mailbox = [in_mail(peer.deliver) for peer in peers], mailbox
+        self._connections = connections
 
     def send(self, ranks: Sequence[int], key: Key, payload: Any) -> None:
         """Send a message to some workers, without waiting for them."""
-        import ray
-
-        if len(ranks) > 1 and _n_bytes(payload) > _STORED_BYTES:
-            payload = ray.put(payload)
         for rank in ranks:
-            self._deliver[rank].remote(self.rank, key, payload)
+            is_sent = is_arrays(payload) and self._connections.send(rank, key, payload)
+            if not is_sent:
+                self._deliver[rank].remote(self.rank, key, payload)
 
     def receive(self, rank: int, key: Key) -> Any:
         """Wait for the message of another worker and return what it carries."""
@@ -108,14 +106,17 @@ class RayWorker:
         self._index, self._title, self._iteration, self._note = 0, "", 0, ""
         self._stopping = threading.Event()
         self._asked_at = time.monotonic()
+        self._secret = b""
 
-    def place(self) -> Place:
-        """Return where the worker runs, and with what."""
+    def place(self, secret: bytes) -> Place:
+        """Take connections with the secret of the group, and return where the worker runs."""
         from ray.util import get_node_ip_address
 
+        node, self._secret = get_node_ip_address(), secret
+        listener = listen(node, secret, self._mailbox)
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
-        node = get_node_ip_address()
-        return Place(node, os.getpid(), __version__, python, np.__version__)
+        address = None if listener is None else listener.address
+        return Place(node, os.getpid(), __version__, python, np.__version__, address)
 
     def deliver(self, rank: int, key: Key, payload: Any) -> None:
         """Take a message of another worker."""
@@ -137,6 +138,7 @@ class RayWorker:
         load: Callable[[], Part],
         job: Job,
         peers: Sequence[Any],
+        addresses: Sequence[Address | None],
         silence_seconds: float,
     ) -> tuple[Usage, NDArray[np.int64], Ensemble]:
         """Train on what ``load`` returns, together with the other workers.
@@ -145,7 +147,9 @@ class RayWorker:
         with those of all items.
         """
         self._end_without_driver(silence_seconds)
-        comm = self._comm = MessageCollective(RayNetwork(self._rank, peers, self._mailbox))
+        connections = Connections(self._rank, self._secret, addresses)
+        network = RayNetwork(self._rank, peers, self._mailbox, connections)
+        comm = self._comm = MessageCollective(network)
         part, began = load(), time.process_time()
         ensemble = run_fits(part, job, comm, self)
         seconds = time.process_time() - began

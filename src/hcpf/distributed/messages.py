@@ -27,6 +27,11 @@ MAX_DIRECT = 16
 """Workers up to which each writes to all others; a tree takes two hops per level."""
 _BRANCHES = 16  # of the tree: 1,000 workers are three levels deep
 _SMALL_BYTES = 1 << 16  # up to here an array travels inside the message
+_LOST_SECONDS = 20.0  # a lost worker itself is noticed sooner, and then named as the reason
+
+
+class ConnectionLostError(ConnectionError):
+    """Messages of another worker cannot arrive any more."""
 
 
 class Network(Protocol):
@@ -188,6 +193,7 @@ class Mailbox:
     def __init__(self) -> None:
         self._arrived = threading.Condition()
         self._messages: dict[tuple[int, Key], Any] = {}
+        self._lost_at: dict[int, float] = {}
 
     def put(self, rank: int, key: Key, payload: Any) -> None:
         """Keep the message of a worker until it is taken."""
@@ -195,13 +201,26 @@ class Mailbox:
             self._messages[rank, key] = payload
             self._arrived.notify_all()
 
+    def lose(self, rank: int) -> None:
+        """Take note that the connection of a worker has ended."""
+        with self._arrived:
+            self._lost_at[rank] = time.monotonic()
+            self._arrived.notify_all()
+
     def take(self, rank: int, key: Key) -> Any:
         """Wait for the message of a worker and remove it."""
         with self._arrived:
             while (rank, key) not in self._messages:
                 self._refuse_other_calls(rank, key)
-                self._arrived.wait()
+                self._refuse_lost_worker(rank)
+                self._arrived.wait(_LOST_SECONDS / 4 if rank in self._lost_at else None)
             return self._messages.pop((rank, key))
+
+    def _refuse_lost_worker(self, rank: int) -> None:
+        """Raise an error if the worker's connection ended some time ago, yet this one is alive."""
+        lost_at = self._lost_at.get(rank)
+        if lost_at is not None and time.monotonic() - lost_at > _LOST_SECONDS:
+            raise ConnectionLostError(f"the connection from worker {rank} has ended")
 
     def _refuse_other_calls(self, rank: int, key: Key) -> None:
         """Raise an error if the worker is in another call, instead of waiting forever."""

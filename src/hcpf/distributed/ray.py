@@ -6,6 +6,7 @@ a new group resumes from the last checkpoint.
 """
 
 import logging
+import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from hcpf._checks import number, settle, whole
 from hcpf.core.posterior import Posterior
 from hcpf.distributed.actor import actor_class, in_mail, require_same_software
 from hcpf.distributed.connection import connected, require_ray
+from hcpf.distributed.messages import ConnectionLostError
 from hcpf.errors import ClusterError, HcpfError
 from hcpf.training.engine import Parts
 from hcpf.training.ensemble import Ensemble, Job
@@ -169,9 +171,10 @@ class _Group:
         if plan.n_threads is None:
             plan = replace(plan, n_threads=max(1, int(self._n_cpus)))
         job = replace(job, plan=plan)
+        addresses = [place.address for place in self._places]
         runs = [
             worker.run.options(num_returns=3).remote(
-                parts.of(rank, size), job, self.workers, silence
+                parts.of(rank, size), job, self.workers, addresses, silence
             )
             for rank, worker in enumerate(self.workers)
         ]
@@ -186,7 +189,8 @@ class _Group:
         """Wait until all workers answer, and return where they are."""
         import ray
 
-        questions = [in_mail(worker.place).remote() for worker in self.workers]
+        secret = secrets.token_bytes(32)
+        questions = [in_mail(worker.place).remote(secret) for worker in self.workers]
         _, missing = ray.wait(
             questions, num_returns=len(questions), timeout=self._engine.start_seconds
         )
@@ -245,7 +249,8 @@ class _Group:
             cause = error.cause
             if isinstance(cause, HcpfError):
                 raise cause from None
-            if isinstance(cause, RayError) and not isinstance(cause, RaySystemError):
+            is_lost = isinstance(cause, RayError) and not isinstance(cause, RaySystemError)
+            if is_lost or isinstance(cause, ConnectionLostError):
                 raise _WorkerLostError(self._lost(rank, cause)) from None
             raise ClusterError(
                 f"{self._name(rank)} failed with {type(cause).__name__}: {_short(cause)}."
