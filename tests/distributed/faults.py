@@ -3,13 +3,29 @@
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hcpf.core.shard import ShardSource
 from hcpf.distributed.messages import MessageCollective
+from hcpf.training import loop
+from hcpf.training.checkpoint import Checkpoint
 from hcpf.training.engine import Parts
+from hcpf.training.state import FitState
+
+_MOMENTS = {
+    "lay_out": (ShardSource, "lay_out"),
+    "sum": (MessageCollective, "sum"),
+    "sum_rows": (MessageCollective, "sum_rows"),
+    "gather": (MessageCollective, "gather"),
+    "elbo": (FitState, "elbo"),
+    "save": (Checkpoint, "save"),
+    "commit": (Checkpoint, "_commit"),  # when all files are written; by worker 0
+    "next_pass": (loop, "advance_fit"),
+}
+"""The function before whose call a fault strikes."""
 
 
 @dataclass(frozen=True)
@@ -19,13 +35,15 @@ class Fault:
     kind: str
     """worker or node (SIGKILL), freeze (SIGSTOP), sleep, or raise."""
     rank: int
-    call: int
-    """The number of the collective call; 0 is before the first one."""
+    moment: str
+    """``load``, or one of the moments above."""
+    passes: int
+    """Passes that the fit has made at least, those before a resume included."""
     marker: Path
-    """Made when the fault strikes."""
+    """Made when the fault strikes; holds the passes made."""
 
-    def strike(self) -> None:
-        self.marker.write_text(str(os.getpid()))
+    def strike(self, passes: int = 0) -> None:
+        self.marker.write_text(str(passes))
         if self.kind == "worker":
             os.kill(os.getpid(), signal.SIGKILL)
         elif self.kind == "node":
@@ -61,15 +79,30 @@ class _Loader:
     fault: Fault
 
     def __call__(self) -> Any:
-        if self.fault.call == 0:
-            self.fault.strike()
-        original = MessageCollective._next
+        fault, passes = self.fault, 0
+        if fault.moment == "load":
+            fault.strike()
 
-        def count(comm: MessageCollective, name: str) -> Any:
-            key = original(comm, name)
-            if key[0] == self.fault.call:
-                self.fault.strike()
-            return key
+        def count_passes(fit: loop.Fit) -> None:
+            nonlocal passes
+            passes = fit.state.iteration
 
-        MessageCollective._next = count
+        def strike_when_due(*_: Any) -> None:
+            if passes >= fault.passes:
+                fault.strike(passes)
+
+        _before(loop, "_make_pass", count_passes)
+        _before(loop, "_retabulate", count_passes)
+        _before(*_MOMENTS[fault.moment], strike_when_due)
         return self.load()
+
+
+def _before(owner: Any, name: str, call: Callable[..., None]) -> None:
+    """Call a function before each call of another one."""
+    original = getattr(owner, name)
+
+    def both(*args: Any, **keywords: Any) -> Any:
+        call(*args)
+        return original(*args, **keywords)
+
+    setattr(owner, name, both)
