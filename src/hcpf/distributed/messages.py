@@ -27,7 +27,7 @@ MAX_DIRECT = 16
 """Workers up to which each writes to all others; a tree takes two hops per level."""
 _BRANCHES = 16  # of the tree: 1,000 workers are three levels deep
 _SMALL_BYTES = 1 << 16  # up to here an array travels inside the message
-_LOST_SECONDS = 20.0  # a lost worker itself is noticed sooner, and then named as the reason
+_LOST_SECONDS = 120.0  # Ray reports a lost worker sooner, with the reason
 
 
 class ConnectionLostError(ConnectionError):
