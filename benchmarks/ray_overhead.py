@@ -50,7 +50,10 @@ class Usage(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.msg.startswith("Worker %d:") and isinstance(record.args, tuple):
-            self.found.append(asdict(record.args[1]))
+            usage = asdict(record.args[1])
+            if usage.pop("failures"):
+                raise SystemExit("Workers could not connect to each other.")
+            self.found.append(usage)
 
 
 class Exchanger(RayWorker):
@@ -62,7 +65,7 @@ class Exchanger(RayWorker):
         """Return the seconds of each exchange of a pass's items, the first one left out."""
 
         if self._comm is None:
-            connections = Connections(self._rank, self._secret, addresses)
+            connections = Connections(self._rank, self._secret, addresses, self._mailbox)
             network = RayNetwork(self._rank, peers, self._mailbox, connections)
             self._comm = MessageCollective(network)
         comm = self._comm

@@ -113,11 +113,10 @@ def test_lost_workers_do_not_change_the_result(engine, plain, moments, tmp_path,
 
 # Slow: after a node is lost, Ray may need more than a minute to start workers on the other one.
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "moment", [(1, "lay_out", 0), (1, "sum_rows", 6), (1, "save", 10), (1, "elbo", 12)]
-)
+@pytest.mark.parametrize("moment", [("lay_out", 0), ("sum_rows", 6), ("save", 10), ("elbo", 12)])
 def test_a_lost_node_does_not_change_the_result(engine, plain, moment, tmp_path, caplog):
-    check_faults(engine, plain, [Fault("node", *moment, tmp_path / "struck")], tmp_path, caplog)
+    fault = Fault("node", None, *moment, tmp_path / "struck")
+    check_faults(engine, plain, [fault], tmp_path, caplog)
 
 
 def check_faults(engine, plain, faults, folder, caplog):
@@ -125,11 +124,33 @@ def check_faults(engine, plain, faults, folder, caplog):
     caplog.set_level(logging.WARNING, logger="hcpf")
     engine = replace(engine, max_restarts=len(faults))
     found = engine.run(FaultyParts(parts, faults), saving(job, folder))
-    # A fault that never struck has no marker.
-    assert [int(fault.marker.read_text()) for fault in faults] == [f.passes for f in faults]
+    assert [fault.struck[1] for fault in faults] == [fault.passes for fault in faults]
     assert_same_bits(found, expected)
-    assert f"Worker {faults[0].rank} (node 127.0.0.1" in caplog.text
+    assert f"Worker {faults[0].struck[0]} (node 127.0.0.1" in caplog.text
     assert caplog.text.count("was lost after pass") == len(faults)
+
+
+def test_a_lost_connection_does_not_change_the_result(engine, plain, tmp_path, caplog):
+    parts, job, expected = plain
+    caplog.set_level(logging.WARNING, logger="hcpf")
+    fault = Fault("cut", 1, "gather", 7, tmp_path / "struck")
+    engine = replace(engine, max_restarts=1)
+    assert_same_bits(engine.run(FaultyParts(parts, [fault]), saving(job, tmp_path)), expected)
+    assert fault.struck == (1, 7)
+    # Worker 1 finds it out, but the one at the other end is named.
+    assert "Worker 0 (node 127.0.0.1" in caplog.text
+    assert "(the connection with worker 0 has ended: OSError: [Errno 9]" in caplog.text
+
+
+def test_where_ports_are_closed_arrays_go_through_ray(engine, plain, tmp_path, caplog):
+    parts, job, expected = plain
+    caplog.set_level(logging.WARNING, logger="hcpf")
+    fault = Fault("firewall", 1, "load", 0, tmp_path / "struck")
+    assert_same_bits(engine.run(FaultyParts(parts, [fault]), job), expected)
+    (warning,) = caplog.messages
+    assert warning.startswith("Worker 1 (node 127.0.0.1")
+    assert "cannot connect to worker 0 at 127.0.0.1 port" in warning
+    assert warning.endswith("Open the ports between the nodes.")
 
 
 def test_a_worker_lost_again_and_again_ends_with_an_error(engine, plain, tmp_path):

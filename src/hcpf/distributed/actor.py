@@ -18,6 +18,7 @@ from hcpf.errors import ClusterError
 from hcpf.training.ensemble import Ensemble, Job, Part, run_fits
 
 _MAIL = "mail"
+_STORED_BYTES = 100_000  # an array above this size is stored once, not sent once per reader
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Sign:
     """Collective calls made."""
     waits_for: int | None
     """The worker whose message is missing just now."""
+    failures: dict[int, str]
+    """Why other workers could not be connected to."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,8 @@ class Usage:
     waited_seconds: float
     """For messages of other workers."""
     cpu_seconds: float
+    failures: dict[int, str]
+    """Why other workers could not be connected to."""
 
 
 class RayNetwork:
@@ -75,10 +80,15 @@ class RayNetwork:
 
     def send(self, ranks: Sequence[int], key: Key, payload: Any) -> None:
         """Send a message to some workers, without waiting for them."""
-        for rank in ranks:
-            is_sent = is_arrays(payload) and self._connections.send(rank, key, payload)
-            if not is_sent:
-                self._deliver[rank].remote(self.rank, key, payload)
+        left = ranks
+        if is_arrays(payload):
+            left = [rank for rank in ranks if not self._connections.send(rank, key, payload)]
+            if len(left) > 1 and sum(x.nbytes for x in payload) > _STORED_BYTES:
+                import ray
+
+                payload = ray.put(payload)
+        for rank in left:
+            self._deliver[rank].remote(self.rank, key, payload)
 
     def receive(self, rank: int, key: Key) -> Any:
         """Wait for the message of another worker and return what it carries."""
@@ -107,13 +117,14 @@ class RayWorker:
         self._stopping = threading.Event()
         self._asked_at = time.monotonic()
         self._secret = b""
+        self._connections: Connections | None = None
 
     def place(self, secret: bytes) -> Place:
         """Take connections with the secret of the group, and return where the worker runs."""
         from ray.util import get_node_ip_address
 
         node, self._secret = get_node_ip_address(), secret
-        listener = listen(node, secret, self._mailbox)
+        listener = listen(node, self._rank, secret, self._mailbox)
         python = f"{sys.version_info.major}.{sys.version_info.minor}"
         address = None if listener is None else listener.address
         return Place(node, os.getpid(), __version__, python, np.__version__, address)
@@ -127,7 +138,9 @@ class RayWorker:
         self._asked_at = time.monotonic()
         comm = self._comm
         calls, waits_for = (0, None) if comm is None else (comm.calls, comm.waits_for)
-        return Sign(self._index, self._title, self._iteration, self._note, calls, waits_for)
+        failures = {} if self._connections is None else dict(self._connections.failures)
+        passed = self._index, self._title, self._iteration, self._note
+        return Sign(*passed, calls, waits_for, failures)
 
     def stop(self) -> None:
         """End the fit after the current pass."""
@@ -147,13 +160,15 @@ class RayWorker:
         with those of all items.
         """
         self._end_without_driver(silence_seconds)
-        connections = Connections(self._rank, self._secret, addresses)
+        connections = Connections(self._rank, self._secret, addresses, self._mailbox)
+        self._connections = connections
         network = RayNetwork(self._rank, peers, self._mailbox, connections)
         comm = self._comm = MessageCollective(network)
         part, began = load(), time.process_time()
         ensemble = run_fits(part, job, comm, self)
         seconds = time.process_time() - began
-        usage = Usage(comm.calls, comm.bytes_sent, comm.waited, seconds)
+        failures = connections.failures
+        usage = Usage(comm.calls, comm.bytes_sent, comm.waited, seconds, failures)
         return usage, part.data.numbers, ensemble
 
     def passed(self, title: str, iteration: int, note: str) -> None:

@@ -27,11 +27,21 @@ MAX_DIRECT = 16
 """Workers up to which each writes to all others; a tree takes two hops per level."""
 _BRANCHES = 16  # of the tree: 1,000 workers are three levels deep
 _SMALL_BYTES = 1 << 16  # up to here an array travels inside the message
-_LOST_SECONDS = 120.0  # Ray reports a lost worker sooner, with the reason
+_LOST_SECONDS = 120.0  # Ray reports a lost worker sooner, and then starts none on a lost node
 
 
-class ConnectionLostError(ConnectionError):
-    """Messages of another worker cannot arrive any more."""
+class ConnectionLostError(Exception):
+    """Messages to or from another worker cannot arrive any more.
+
+    Not an OSError, which a worker that writes a checkpoint would take for an error of its disk.
+    """
+
+    def __init__(self, rank: int, reason: str) -> None:
+        super().__init__(rank, reason)
+        self.rank, self.reason = rank, reason
+
+    def __str__(self) -> str:
+        return f"the connection with worker {self.rank} has ended: {self.reason}"
 
 
 class Network(Protocol):
@@ -193,7 +203,7 @@ class Mailbox:
     def __init__(self) -> None:
         self._arrived = threading.Condition()
         self._messages: dict[tuple[int, Key], Any] = {}
-        self._lost_at: dict[int, float] = {}
+        self._lost: dict[int, tuple[float, str]] = {}
 
     def put(self, rank: int, key: Key, payload: Any) -> None:
         """Keep the message of a worker until it is taken."""
@@ -201,10 +211,10 @@ class Mailbox:
             self._messages[rank, key] = payload
             self._arrived.notify_all()
 
-    def lose(self, rank: int) -> None:
-        """Take note that the connection of a worker has ended."""
+    def lose(self, rank: int, reason: str) -> None:
+        """Take note that a connection with a worker has ended."""
         with self._arrived:
-            self._lost_at[rank] = time.monotonic()
+            self._lost.setdefault(rank, (time.monotonic(), reason))
             self._arrived.notify_all()
 
     def take(self, rank: int, key: Key) -> Any:
@@ -212,15 +222,21 @@ class Mailbox:
         with self._arrived:
             while (rank, key) not in self._messages:
                 self._refuse_other_calls(rank, key)
-                self._refuse_lost_worker(rank)
-                self._arrived.wait(_LOST_SECONDS / 4 if rank in self._lost_at else None)
+                self._arrived.wait(self._patience(rank))
             return self._messages.pop((rank, key))
 
-    def _refuse_lost_worker(self, rank: int) -> None:
-        """Raise an error if the worker's connection ended some time ago, yet this one is alive."""
-        lost_at = self._lost_at.get(rank)
-        if lost_at is not None and time.monotonic() - lost_at > _LOST_SECONDS:
-            raise ConnectionLostError(f"the connection from worker {rank} has ended")
+    def _patience(self, rank: int) -> float | None:
+        """Return how long to wait for a worker; raise an error if that time is over.
+
+        Without limit while it is connected: the driver sees to that it lives.
+        """
+        if rank not in self._lost:
+            return None
+        lost_at, reason = self._lost[rank]
+        seconds = lost_at + _LOST_SECONDS - time.monotonic()
+        if seconds <= 0:
+            raise ConnectionLostError(rank, reason)
+        return seconds
 
     def _refuse_other_calls(self, rank: int, key: Key) -> None:
         """Raise an error if the worker is in another call, instead of waiting forever."""

@@ -20,15 +20,13 @@ from hcpf.core.posterior import Posterior
 from hcpf.distributed.actor import actor_class, in_mail, require_same_software
 from hcpf.distributed.connection import connected, require_ray
 from hcpf.distributed.messages import ConnectionLostError
+from hcpf.distributed.pulse import TICK_SECONDS, Pulse
 from hcpf.errors import ClusterError, HcpfError
 from hcpf.training.engine import Parts
 from hcpf.training.ensemble import Ensemble, Job
 from hcpf.training.loop import Watch, watch_on_terminal
 
 logger = logging.getLogger("hcpf")
-
-_TICK_SECONDS = 0.5  # between two looks at the workers
-_MAX_SIGNS_PER_SECOND = 100  # signs of life of all workers together
 
 
 @dataclass(frozen=True)
@@ -127,6 +125,7 @@ class _Group:
         self._signs: list[Any] = [None] * len(workers)
         self.reached = (0, 0)
         """Fit and pass that all workers have completed."""
+        self._has_warned = False
 
     @classmethod
     def start(cls, engine: RayEngine, size: int | None) -> "_Group":
@@ -136,7 +135,7 @@ class _Group:
 
         deadline = time.monotonic() + engine.start_seconds
         nodes, placement, n_cpus = None, None, 0.0
-        while placement is None or not placement.wait(_TICK_SECONDS):
+        while placement is None or not placement.wait(TICK_SECONDS):
             now = _node_cpus()
             if now != nodes:  # also where Ray notices only now that a node is lost
                 if placement is not None:
@@ -178,7 +177,9 @@ class _Group:
             )
             for rank, worker in enumerate(self.workers)
         ]
-        for rank, usage in enumerate(self._follow([run[0] for run in runs], watch)):
+        usages = self._follow([run[0] for run in runs], watch)
+        self._warn_of_failures(usages)
+        for rank, usage in enumerate(usages):
             logger.info("Worker %d: %s", rank, usage)
         # Posteriors may be large. They are fetched when nobody must give signs of life any more.
         return [
@@ -222,15 +223,16 @@ class _Group:
 
         results: list[Any] = [None] * len(runs)
         pending = {run: rank for rank, run in enumerate(runs)}
-        pulse = _Pulse(self._engine, self.workers)
+        pulse = Pulse(self.workers, self._engine.silence_seconds)
         stop_was_sent = False
         while pending:
-            done, _ = ray.wait(list(pending), num_returns=len(pending), timeout=_TICK_SECONDS)
+            done, _ = ray.wait(list(pending), num_returns=len(pending), timeout=TICK_SECONDS)
             for run in done:
                 rank = pending.pop(run)
                 results[rank] = self._result(rank, run)
             self._signs = pulse.take()
             self._tell(watch)
+            self._warn_of_failures(self._signs)
             self._require_life(pulse, pending)
             if watch.stop_requested() and not stop_was_sent:
                 stop_was_sent = True
@@ -249,8 +251,9 @@ class _Group:
             cause = error.cause
             if isinstance(cause, HcpfError):
                 raise cause from None
-            is_lost = isinstance(cause, RayError) and not isinstance(cause, RaySystemError)
-            if is_lost or isinstance(cause, ConnectionLostError):
+            if isinstance(cause, ConnectionLostError):  # the one at the other end is to blame
+                raise _WorkerLostError(self._lost(cause.rank, cause)) from None
+            if isinstance(cause, RayError) and not isinstance(cause, RaySystemError):
                 raise _WorkerLostError(self._lost(rank, cause)) from None
             raise ClusterError(
                 f"{self._name(rank)} failed with {type(cause).__name__}: {_short(cause)}."
@@ -279,7 +282,19 @@ class _Group:
             self.reached = reached
             watch.passed(slowest.title, slowest.iteration, slowest.note)
 
-    def _require_life(self, pulse: "_Pulse", pending: dict[Any, int]) -> None:
+    def _warn_of_failures(self, found: Sequence[Any]) -> None:
+        """Warn once if the sign or the usage of a worker has a failed connection."""
+        for rank, shown in enumerate(found):
+            if not self._has_warned and shown is not None and shown.failures:
+                self._has_warned = True
+                other, reason = next(iter(shown.failures.items()))
+                logger.warning(
+                    "%s cannot connect to worker %d at %s. Arrays between them go through Ray, "
+                    "which is slower. Open the ports between the nodes.",
+                    self._name(rank), other, reason,
+                )  # fmt: skip
+
+    def _require_life(self, pulse: Pulse, pending: dict[Any, int]) -> None:
         silence, stall = self._engine.silence_seconds, self._engine.stall_seconds
         for rank in sorted(pending.values()):
             seconds = pulse.silent_seconds(rank)
@@ -305,64 +320,6 @@ class _Group:
         for worker in self.workers:
             ray.kill(worker)
         remove_placement_group(self._placement)
-
-
-class _Pulse:
-    """The last sign of life of each worker."""
-
-    def __init__(self, engine: RayEngine, workers: Sequence[Any]) -> None:
-        now = time.monotonic()
-        self._workers, self._signs = workers, [None] * len(workers)
-        self._asked: list[Any] = [None] * len(workers)
-        self._seen_at, self._moved_at = [now] * len(workers), now
-        self._interval = max(_TICK_SECONDS, len(workers) / _MAX_SIGNS_PER_SECOND)
-        self._interval = min(self._interval, engine.silence_seconds / 4)
-        self._ask_at = now
-
-    def take(self) -> list[Any]:
-        """Return the latest signs, and ask for new ones if it is time to."""
-        import ray
-        from ray.exceptions import RayError
-
-        now = time.monotonic()
-        open_questions = [asked for asked in self._asked if asked is not None]
-        answered: set[Any] = set()
-        if open_questions:
-            answered |= set(ray.wait(open_questions, num_returns=len(open_questions), timeout=0)[0])
-        for rank, asked in enumerate(self._asked):
-            if asked in answered:
-                self._asked[rank] = None
-                try:
-                    sign: Any = ray.get(asked)
-                except RayError:
-                    continue  # the error of its run has more to show
-                before: Any = self._signs[rank]
-                if before is None or sign.calls != before.calls:
-                    self._moved_at = now
-                self._signs[rank], self._seen_at[rank] = sign, now
-        if now >= self._ask_at:
-            self._ask_at = now + self._interval
-            for rank, worker in enumerate(self._workers):
-                if self._asked[rank] is None:
-                    self._asked[rank] = in_mail(worker.sign).remote()
-        return self._signs
-
-    def silent_seconds(self, rank: int) -> float:
-        """Return for how long a worker has given no sign of life."""
-        return time.monotonic() - self._seen_at[rank]
-
-    @property
-    def stalled_seconds(self) -> float:
-        """For how long no worker has completed a call."""
-        return time.monotonic() - self._moved_at
-
-    def blocking_rank(self, ranks: Sequence[int]) -> int:
-        """Return a worker that waits for nobody, or else one that is waited for."""
-        signs: list[tuple[int, Any]] = [(rank, self._signs[rank]) for rank in ranks]
-        for rank, sign in signs:
-            if sign is None or sign.waits_for is None:
-                return rank
-        return signs[0][1].waits_for
 
 
 def _short(error: BaseException) -> str:
