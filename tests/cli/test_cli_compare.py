@@ -45,7 +45,7 @@ def test_evaluate_writes_what_a_report_reads(run, run_json, fails, sales, model,
     run_json("report", model, "-o", page, "--evaluation", path)
     assert "Binary HPF" in page.read_text(encoding="utf-8")
     run_json("report", model, "-o", page, "--overwrite")
-    assert "hcpf evaluate DATA -o evaluation.json" in page.read_text(encoding="utf-8")
+    assert "hcpf evaluate DATA --like MODEL -o evaluation.json" in page.read_text(encoding="utf-8")
     assert "is not an evaluation" in fails("report", model, "-o", page, "--overwrite", "-e", sales)
 
 

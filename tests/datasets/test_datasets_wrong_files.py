@@ -84,7 +84,7 @@ LATER = [
      '{"user_id": "a", "business_id": "b", "stars": 3}\n{"user_id":\n', "line 2 is not JSON"),
     ("yelp", '{"user_id": "a", "stars": 3}\n', "line 1 has no 'business_id'"),
     ("yelp", '{"user_id": "a", "business_id": "b", "stars": "many"}\n', "line 1 is not"),
-    ("yelp", '{"user_id": "a", "business_id": "b", "stars": NaN}\n', "finite"),
+    ("yelp", '{"user_id": "a", "business_id": "b", "stars": NaN}\n', "no value in row 1"),
     ("wordpress_likes", '{"uid": "1", "likes": 3}\n', "line 1 is not"),
     ("wordpress_likes", '{"uid": "1", "likes": [{"post_id": 1}]}\n', "line 1 has no 'blog'"),
     ("wordpress_likes", '{"uid": "1", "likes": []}\n', "no rows"),
