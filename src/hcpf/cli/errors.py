@@ -169,7 +169,7 @@ def without_types(params: list[Any]) -> list[Any]:
             param.metavar = ""
         elif param.param_type_name == "argument":
             param.display_type_rich = _no_type
-        elif hasattr(param, "display_type_rich"):  # typer 0.26 has placeholders of its own
+        elif hasattr(param, "display_type_rich"):  # typer 0.26 sets its placeholders here
             param.display_type_rich = partial(_placeholder, param.display_type_rich)
     return params
 

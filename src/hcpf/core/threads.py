@@ -37,7 +37,7 @@ POSTERIOR_WORK = 100.0
 _WORTH_WAKING = 1e7  # multiply-adds worth a second thread, about two milliseconds of one core
 _MIN_PARTS, _MAX_PARTS = 4, 32
 """Ranges per thread, so that a thread on a busy core can do fewer."""
-_PART_WORK = 2e7  # multiply-adds worth a range of their own, some milliseconds
+_PART_WORK = 2e7  # multiply-adds worth a separate range, some milliseconds
 
 _chosen: ContextVar[int] = ContextVar("threads of the kernels", default=MOST_THREADS)
 

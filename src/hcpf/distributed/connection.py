@@ -76,7 +76,7 @@ def _own_token() -> str:
 
 @contextmanager
 def _token_of_its_own(*, wanted: bool) -> Generator[None]:
-    """Give a cluster on this machine a token of its own, unless one is set."""
+    """Give a cluster on this machine a separate token, unless one is set."""
     if not wanted or any(os.environ.get(f"RAY_AUTH_TOKEN{end}") for end in ("", "_PATH")):
         yield
         return

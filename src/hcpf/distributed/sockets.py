@@ -2,7 +2,7 @@
 
 A call of a Ray actor takes about two milliseconds of two cores, and a large array is copied into an
 object store and mapped from there. Between workers that exchange a few arrays many times that is
-most of the cost. So every worker listens at its node's address on a port of its own. Whoever
+most of the cost. So every worker listens at its node's address on a separate port. Whoever
 connects must prove that it knows the secret of the group, which Ray has carried to all workers, and
 so must the listener. Nothing is pickled: a message is a line of JSON, and the bytes of its arrays.
 
