@@ -176,13 +176,13 @@ def test_a_symbolic_link_is_replaced(run, quick, tmp_path):
 
 def test_missing_dependency_is_one_line(run, tmp_path, monkeypatch):
     def draw():
-        raise MissingDependencyError("Figure 1 needs matplotlib:\npip install 'hcpf[paper]'.")
+        raise MissingDependencyError("Figure 1 requires matplotlib:\npip install '.[paper]'.")
 
     monkeypatch.setattr(figure1, "draw", draw)
     result = run(["reproduce", "figure1", "-o", str(tmp_path / "figure1.png")])
     assert result.exit_code == 1
     assert one_line(result.stderr) == (
-        "hcpf: Figure 1 needs matplotlib: pip install 'hcpf[paper]'.\n"
+        "hcpf: Figure 1 requires matplotlib: pip install '.[paper]'.\n"
     )
     assert list(tmp_path.iterdir()) == []
 

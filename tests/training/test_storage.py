@@ -68,7 +68,7 @@ def test_urls_that_cannot_be_opened(monkeypatch):
     with pytest.raises(ParameterError, match=r"'nowhere://x' is not a URL .*Protocol not known"):
         run("cavi", "nowhere://x")
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    with pytest.raises(MissingDependencyError, match=r"requires fsspec .* 'hcpf\[ray\]'"):
+    with pytest.raises(MissingDependencyError, match=r"requires fsspec .* '\.\[ray\]'"):
         run("cavi", "s3://bucket/folder")
 
 

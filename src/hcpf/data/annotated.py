@@ -89,7 +89,8 @@ def read_h5ad(path: Path, options: ReadOptions, progress: bool | None = None) ->
         import h5py
     except ImportError:
         raise MissingDependencyError(
-            "anndata is not installed, which reads .h5ad files. Install hcpf[anndata]."
+            ".h5ad files require anndata. Install it from a clone of hcpf: "
+            "pip install '.[anndata]'."
         ) from None
     try:
         with h5py.File(path, "r") as file:

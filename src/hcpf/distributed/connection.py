@@ -95,7 +95,8 @@ def require_ray(address: str | None) -> Any:
         import ray
     except ImportError as error:
         raise MissingDependencyError(
-            f"engine='ray' requires Ray ({error}). Install it with: pip install 'hcpf[ray]'."
+            f"engine='ray' requires Ray ({error}). Install it from a clone of hcpf: "
+            "pip install '.[ray]'."
         ) from None
     return ray
 

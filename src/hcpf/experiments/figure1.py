@@ -190,7 +190,7 @@ def draw(*, columns: int = _COLUMNS) -> "Figure":
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MissingDependencyError(
-            "Figure 1 needs matplotlib: pip install 'hcpf[paper]'."
+            "Figure 1 requires matplotlib. Install it from a clone of hcpf: pip install '.[paper]'."
         ) from error
     # The reader's own matplotlib settings must not change the figure.
     with matplotlib.style.context(["default", _STYLE]):

@@ -55,7 +55,7 @@ def _arviz() -> Any:
             import arviz
     except ImportError:
         raise MissingDependencyError(
-            "to_arviz requires arviz. Install it with pip install 'hcpf[science]'."
+            "to_arviz requires arviz. Install it from a clone of hcpf: pip install '.[science]'."
         ) from None
     return arviz
 

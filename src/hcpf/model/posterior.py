@@ -152,7 +152,7 @@ class PosteriorDraws:
         Returns
         -------
         arviz.InferenceData
-            Requires ArviZ: ``pip install 'hcpf[science]'``.
+            Requires ArviZ; from a clone: ``pip install '.[science]'``.
         """
         return inference_data(self, users, items, random_state)
 

@@ -172,7 +172,7 @@ class Checkpoints:
     ----------
     folder : path or URL
         A folder that belongs to the fit; it is made where it does not exist. A URL such as
-        "s3://bucket/folder" is opened by fsspec (``hcpf[ray]``) and the package it names.
+        "s3://bucket/folder" is opened by fsspec (extra ``ray``) and the package it names.
     every_passes : int, default 10
         Passes between two checkpoints.
     every_seconds : float, default 300

@@ -115,7 +115,8 @@ class RemoteFolder:
         except ImportError as error:
             raise MissingDependencyError(
                 f"checkpoint={self.url!r} requires fsspec and its package for this kind of storage "
-                f"({error}). Install them, for example with: pip install 'hcpf[ray]' s3fs."
+                f"({error}). Install them from a clone of hcpf, for example: "
+                "pip install '.[ray]' s3fs."
             ) from None
         except ValueError as error:
             raise ParameterError(

@@ -101,6 +101,7 @@ def _import_duckdb() -> Any:
         import duckdb
     except ImportError:
         raise MissingDependencyError(
-            "duckdb is not installed, which reads this database. Install hcpf[duckdb]."
+            "This database requires duckdb. Install it from a clone of hcpf: "
+            "pip install '.[duckdb]'."
         ) from None
     return duckdb
