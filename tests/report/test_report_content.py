@@ -70,7 +70,7 @@ def test_numbers_are_those_of_the_evaluation(evaluation, report):
         shown = score_texts([row.score(name) for row in evaluation.models], decimals)
         assert all(score in text for score in shown)
     found = evaluation.model.calibration
-    assert f"hold 90% of values hold {percent(found.coverage[0.9].value)}." in text
+    assert f"contain 90% of values contain {percent(found.coverage[0.9].value)}." in text
     curve = found.reliability
     for x, y in zip(curve.predicted, curve.observed, strict=True):
         assert f"This model {percent(x)} {percent(y)}" in text or y == 0
@@ -124,7 +124,7 @@ def test_a_model_of_presence(data, parts, tmp_path):
     found = evaluate_model(unfitted(element="presence"), parts)
     model = fitted(data, element="presence")
     page = read(write_report(model, tmp_path / "r.html", evaluation=found))
-    assert "their values play no part" in page.text
+    assert "it does not use their values" in page.text
     assert "ranked by their probability" in page.text
     assert "Which users take which items?" in page.text
     assert "Do the values fit?" not in page.text

@@ -58,8 +58,8 @@ def _coverage(found: Mapping[str, Calibration]) -> Chart:
     inside = {name: {k: s.value for k, s in c.coverage.items()} for name, c in found.items()}
     low = min(0.4, *(share for shares in inside.values() for share in shares.values()))
     chart = Chart(
-        "Do the intervals hold enough values?",
-        "On the dashed line, intervals hold as many values as they should; below it, too few.",
+        "Do the intervals contain enough values?",
+        "On the dashed line, intervals contain as many values as they should; below it, too few.",
         Axis("level of the interval", 0.45, 1.0, write=percent),
         Axis("values inside", max(low - 0.05, 0.0), 1.02, write=percent),
     )
