@@ -34,7 +34,7 @@ def test_train_before_and_test_after(tmp_path):
     options = ("--element", "gamma", "-K", 2, "--fits", 1, "--max-iter", 5)
     result = run(path, "--by-time", "2024-03-01", "--json", *options)
     assert result.exit_code == 0, result.output
-    assert "time = Date (guessed; else --time)" in result.stderr
+    assert "time = Date (detected; else --time)" in result.stderr
     found = json.loads(result.stdout)
 
     rows = [line.split(",") for line in path.read_text().splitlines()[1:]]

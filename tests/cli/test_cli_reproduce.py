@@ -222,7 +222,7 @@ def test_tables(run, counts, tmp_path, monkeypatch):
     arguments = arguments_for(counts, tmp_path)
     result = run(arguments)
     assert result.exit_code == 0, result.output
-    assert "1 fits left of 2 cells" in result.stderr
+    assert "2 results, 1 fits left" in result.stderr
     assert "about" in result.stderr
     assert "HCPF-GA on F" in result.stdout
     assert "popularity" in result.stdout

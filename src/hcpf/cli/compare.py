@@ -84,10 +84,10 @@ def compare(
 ) -> None:
     """Compare elements on held-out pairs, with HPF and popularity as baselines.
 
-    Each element is tried with a shared mean and with means per user, per item and both; as a
-    compound model and, the most likely ones, as a hurdle model. Every model is fitted to the same
-    entries and scored on the same others. The log-likelihood measures both: which pairs are
-    observed, and their values.
+    Every suitable element is fitted as a compound model, and the two most likely ones as hurdle
+    models, too; each with a shared mean and with a mean per user, per item and both. All models are
+    trained on the same entries and scored on the same held-out pairs. The log-likelihood measures
+    how well a model predicts both which pairs are observed and what their values are.
     """
     import numpy as np
 

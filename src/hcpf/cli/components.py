@@ -26,14 +26,18 @@ def components(
         Literal["relevance", "scaled", "share", "mean"],
         typer.Option(
             "--kind",
-            help="What to rank items by: relevance (share and lift; words, products), scaled (the "
-            "factor times the activity parameter; genes), share or mean (the most frequent).",
+            help="What to rank items by: relevance (share and lift, for words and products), "
+            "scaled (the factor times the activity parameter, for genes), or share or mean (the "
+            "most frequent items).",
         ),
     ] = "relevance",
     weight: Annotated[
         float,
         typer.Option(
-            "--weight", min=0.0, max=1.0, help="Weight of the share against the lift in relevance."
+            "--weight",
+            min=0.0,
+            max=1.0,
+            help="Weight of the share in relevance; 1 minus it is that of the lift.",
         ),
     ] = 0.4,
     names: options.Names = None,
@@ -41,11 +45,11 @@ def components(
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
 ) -> None:
-    """List the components of a model: what they account for, their items and their users.
+    """List the components of a model: their shares, their items and their users.
 
-    By default items are the distinctive ones: a large share of this component, a small one of the
-    others. The components are those of the first fit, largest first; their numbers, counted from 0,
-    are the columns of its factors.
+    By default, the most distinctive items come first: their share of this component is large, and
+    their share of the others is small. Components are those of the first fit, largest first. Their
+    numbers, counted from 0, are the columns of the factors of that fit.
     """
     if output is not None:
         prepare_table(output, overwrite=overwrite)

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _SCORES = {
     "log_likelihood": "log-likelihood, per 1,000 pairs",
     "conditional_nonmissing": "log-likelihood of a value",
-    "auc": "AUC, observed against missing",
+    "auc": "AUC, observed and missing pairs",
     "rmse": "RMSE of the value",
-    "mae": "mean error of the value",
+    "mae": "mean absolute error of the value",
 }
 _FEW_TESTS = 30  # entries; scores on fewer are uncertain
 
@@ -68,7 +68,7 @@ def evaluate(
         str | None,
         typer.Option(
             "--time", metavar="COLUMN", show_default=False,
-            help="Column of the dates for --by-time. Default: guessed.",
+            help="Column of the dates for --by-time. Default: detected.",
         ),
     ] = None,
     top: options.Top = 20,
@@ -85,8 +85,8 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Hold out a fifth of the entries, fit to the rest, and score the predictions.
 
-    One more percent decides when to stop. As many missing pairs as observed ones are held out.
-    With --by-time the model is trained on one period and tested on the next.
+    A further 1% of the entries is held out to decide when training stops. As many missing pairs as
+    entries are held out. With --by-time, the model is trained on one period and tested on the next.
     """
     if output is not None:
         prepare_file(output, overwrite=overwrite)

@@ -55,9 +55,9 @@ def info(
 ) -> None:
     """Describe data (size, values, suitable elements, warnings), a saved model, or one of its rows.
 
-    Repeated pairs are counted here and their values added; rows that a fit would refuse are left
-    out, and the options that mend them are named. With a model, --user ID or --item ID
-    describes that user or item: entries, typical value, and what is likely next.
+    Of data, the values of repeated pairs are added up. Rows that a fit would refuse are listed with
+    the options that fix them, and omitted from the numbers. With a model, --user ID or --item ID
+    describes that user or item: its entries, its typical value, and its most probable new pairs.
     """
     folder = Path(source.data[0])
     if folder.is_dir() and not is_shard_folder(source.data):
@@ -105,7 +105,7 @@ def _show_data(about: dict[str, Any]) -> None:
         typer.echo("")
     if about["problems"]:
         _show_list(
-            "Problems (a fit refuses these rows; the facts below are those with the options named)",
+            "Problems (a fit refuses these rows; the numbers below assume the options named here)",
             about["problems"],
         )
         typer.echo("")

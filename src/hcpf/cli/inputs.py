@@ -73,7 +73,7 @@ class Source:
     use_raw: options.UseRaw = False
 
     def read(self) -> "Interactions":
-        """Read the data and report on stderr what was guessed and done."""
+        """Read the data and report on stderr what was detected and done."""
         return self.read_with_duplicates()[0]
 
     def read_with_words(self) -> "tuple[Interactions, Words]":
@@ -151,7 +151,7 @@ class Source:
         roles = self.columns_of(files[0])
         if time is None:
             time = time_column(files[0].columns)
-            note(f"time = {time} (guessed; else --time)")
+            note(f"time = {time} (detected; else --time)")
         both = read_before_and_after(
             files, user=roles.user, item=roles.item, value=roles.value, time=time, moment=moment,
             options=self.read_options(),
@@ -162,16 +162,16 @@ class Source:
         return before, after
 
     def columns_of(self, file: "TableFile") -> "ColumnRoles":
-        """Return the columns of a file; report on stderr what was guessed."""
+        """Return the columns of a file; report on stderr what was detected."""
         from hcpf.data.guess import guess_columns, price_column
 
         roles = guess_columns(file.columns, self.user, self.item, self.value)
         if self.header is None and not getattr(file, "has_header", True):
             note("The first line contains data: the columns are f0, f1, ... (else --header).")
         given = {"--user": self.user, "--item": self.item, "--value": self.value}
-        guessed = [option for option, name in given.items() if name is None]
-        if guessed:
-            note(f"{roles} (guessed; else {', '.join(guessed)})")
+        detected = [option for option, name in given.items() if name is None]
+        if detected:
+            note(f"{roles} (detected; else {', '.join(detected)})")
         if self.value is None and (price := price_column(file.columns, roles.value)):
             product = shlex.quote(f"{roles.value}*{price}")
             note(f"For the amount of each row instead: --value {product}.")

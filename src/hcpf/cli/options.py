@@ -19,8 +19,8 @@ DataFiles = Annotated[
     typer.Argument(
         metavar="DATA",
         help="CSV, TSV, JSON lines, Parquet, Arrow, Excel or OpenDocument files, a database, "
-        "quoted globs, or an AnnData file (.h5ad); or the word [b]retail[/b], the data set that "
-        "comes with hcpf.",
+        "quoted globs, an AnnData file (.h5ad), or a folder written by [b]hcpf shard[/b]; or the "
+        "word [b]retail[/b], the data set that comes with hcpf.",
         show_default=False,
     ),
 ]
@@ -31,16 +31,16 @@ ModelFolder = Annotated[
 User = Annotated[
     str | None,
     _column(
-        "--user", help="Column of the users: its name, or its position from 0. Default: guessed."
+        "--user", help="Column of the users: its name, or its position from 0. Default: detected."
     ),
 ]
-Item = Annotated[str | None, _column("--item", help="Column of the items. Default: guessed.")]
+Item = Annotated[str | None, _column("--item", help="Column of the items. Default: detected.")]
 Value = Annotated[
     str | None,
     _column(
         "--value",
         help="Column of the values, or a product such as 'Quantity*UnitPrice'; [b]none[/b] counts "
-        "every row as 1. For retail: spend, quantity or invoices. Default: guessed.",
+        "every row as 1. For retail: spend, quantity or invoices. Default: detected.",
     ),
 ]
 OnDuplicates = Annotated[

@@ -73,11 +73,11 @@ def predict(
     overwrite: options.Overwrite = False,
     as_json: options.Json = False,
 ) -> None:
-    """Predict pairs: the probability that they are observed, and their values.
+    """Predict whether pairs are observed, and with what value.
 
-    The columns are the probability that the pair is observed, its value if it is with a 90%
-    interval (low, high), the expected value, which counts a missing pair as 0, and the numbers of
-    entries of the user and the item. Several users and items are all combined.
+    For each pair: the probability that it is observed; the value if observed, with a 90% interval
+    (low, high); the expected value, in which a missing pair counts as 0; and the numbers of entries
+    of the user and of the item. Several users and items give all pairs of them.
     """
     _check_usage(user, item, pairs, everything, output)
     if output is not None:

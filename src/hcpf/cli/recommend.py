@@ -102,7 +102,7 @@ def recommend(
 ) -> None:  # fmt: skip
     """Recommend the best new items for users, best first.
 
-    A probability is that of finding the pair in data like those fitted, over a period as long.
+    A probability refers to a period as long as that of the training data.
     """
     if [bool(users), bool(basket), everyone].count(True) != 1:
         raise typer.BadParameter("Pass one or more users, or --basket, or --all.")

@@ -18,7 +18,10 @@ commands = typer.Typer(help="Compute the paper's figure and tables.", no_args_is
 
 Image = Annotated[Path, typer.Option("--output", "-o", help="Image to write: .png, .pdf or .svg.")]
 Data = Annotated[
-    Path, typer.Option("--data", "-d", help="Folder of Parquet files of user, item, value.")
+    Path,
+    typer.Option(
+        "--data", "-d", help="Folder of Parquet files with the columns user, item and value."
+    ),
 ]
 Folder = Annotated[Path, typer.Option("--output", "-o", help="Folder for results and pages.")]
 RecipeName = Annotated[
@@ -44,17 +47,21 @@ Components = Annotated[
         help="Number of components. Default: 160 for the paper's recipe, else 50.",
     ),
 ]
-Splits = Annotated[int, typer.Option("--splits", min=1, help="Number of random splits per set.")]
+Splits = Annotated[
+    int, typer.Option("--splits", min=1, help="Number of random splits per data set.")
+]
 Budget = Annotated[
     str | None,
     typer.Option(
         "--budget",
         show_default=False,
-        help="Time to spend, for example 30m or 1h; cells that do not fit are listed with their "
-        "cost. Default: no limit.",
+        help="Time to spend, for example 30m or 1h; results that would take longer are listed with "
+        "their cost. Default: no limit.",
     ),
 ]
-Only = Annotated[list[str] | None, typer.Option("--only", help="A data set; may be repeated.")]
+Only = Annotated[
+    list[str] | None, typer.Option("--only", help="Data set to use; may be repeated. Default: all.")
+]
 
 
 @commands.command(
@@ -65,7 +72,7 @@ Only = Annotated[list[str] | None, typer.Option("--only", help="A data set; may 
     ),
 )
 def figure1(output: Image = Path("figure1.png"), as_json: options.Json = False) -> None:
-    """Figure 1: an observed value's distribution as the matrix gets sparser.
+    """Draw Figure 1: the distribution of an observed value as the matrix gets sparser.
 
     An existing file is overwritten.
     """
@@ -134,12 +141,15 @@ def _show_cost(plan: "Plan", results: Path) -> None:
     left = plan.left
     fits = sum(cell.model.partition("-")[0] not in BASELINES for cell in left)
     note(
-        f"hcpf: {plan.recipe}; {len(plan.sets)} data sets, {fits:,} fits left of "
-        f"{len(plan.cells):,} cells, about {_span(plan.cost(left))} on this machine. Each is kept "
-        f"in {results} as it ends; run the same command to resume."
+        f"hcpf: {plan.recipe}; {len(plan.sets)} data sets, {len(plan.cells):,} results, {fits:,} "
+        f"fits left, about {_span(plan.cost(left))} on this machine. Each result is saved in "
+        f"{results} at once; run the same command to resume."
     )
     for name, (number, seconds) in plan.cost_by_set().items():
-        note(f"hcpf:   {name}: {plan.n_entries[name]:,} entries, {number} cells, {_span(seconds)}")
+        note(
+            f"hcpf:   {name}: {plan.n_entries[name]:,} entries, {number} results left, "
+            f"{_span(seconds)}"
+        )
 
 
 def _show_cell(cell: "Cell", plan: "Plan", quiet: bool) -> None:
@@ -172,7 +182,7 @@ def _report_rest(plan: "Plan") -> None:
     for cell in failed:
         note(f"hcpf: failed: {cell.dataset}, {cell.model} on {cell.trained_on}: {cell.error}")
     for name, (number, seconds) in plan.cost_by_set().items():
-        note(f"hcpf: not computed: {name}, {number} cells, about {_span(seconds)}")
+        note(f"hcpf: not computed: {name}, {number} results, about {_span(seconds)}")
     if failed or plan.left:
         raise typer.Exit(INCOMPLETE)
 
@@ -215,9 +225,9 @@ def _add_command(name: str, pages: tuple[str, ...], about: str, *, figure: bool 
     commands.command(name, cls=PlainCommand, help=text, epilog=options.examples(*lines))(command)
 
 
-_add_command("table3", ("table3",), "Table 3: test log-likelihood of the full matrix.")
-_add_command("table4", ("table4",), "Table 4: test log-likelihood of observed entries.")
-_add_command("table5", ("table5",), "Table 5: test AUC.")
+_add_command("table3", ("table3",), "Compute Table 3: test log-likelihood of the full matrix.")
+_add_command("table4", ("table4",), "Compute Table 4: test log-likelihood of observed entries.")
+_add_command("table5", ("table5",), "Compute Table 5: test AUC.")
 _EVERYTHING = ("table3", "table4", "table5", "claims")
-_add_command("claims", _EVERYTHING, "The claims of section 5, with all cells that they need.")
-_add_command("all", _EVERYTHING, "Tables 3, 4 and 5, the claims and Figure 1.", figure=True)
+_add_command("claims", _EVERYTHING, "Compute Tables 3, 4 and 5 and the claims of section 5.")
+_add_command("all", _EVERYTHING, "Compute Tables 3, 4 and 5, the claims and Figure 1.", figure=True)

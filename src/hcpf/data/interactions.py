@@ -240,7 +240,7 @@ class Interactions:
             Of text files. By default UTF-8 and UTF-16 are detected, and other files are taken for
             Windows-1252.
         delimiter : str, optional
-            Of text files; by default guessed from the first line.
+            Of text files; by default detected from the first line.
         header : bool or None
             Whether the first line of text files and spreadsheets names the columns; None detects
             it.

@@ -98,7 +98,7 @@ class _Problem:
     """With {rows} in place of where."""
     advice: str
     remedy: str
-    """The argument that mends it; empty if there is none."""
+    """The argument that fixes it; empty if there is none."""
     n_rows: int = 0
     examples: list[tuple[RowSource, int, Any]] = field(default_factory=list[Any])
 
@@ -113,7 +113,7 @@ class BadRows:
     def add(
         self, message: str, advice: str, source: RowSource, rows: NDArray[Any], remedy: str = ""
     ) -> None:
-        """Add rows of a source, counted from 0; the argument ``remedy`` drops or mends them."""
+        """Add rows of a source, counted from 0; the argument ``remedy`` drops or fixes them."""
         problem = self._problems.setdefault(message, _Problem(message, advice, remedy))
         problem.n_rows += len(rows)
         for position in range(min(len(rows), _MAX_SHOWN - len(problem.examples))):
