@@ -33,7 +33,7 @@ test: setup
 test-all: setup
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n 2 -m "slow or not slow"
 
-# Whole lives of models on random data, extreme values included: make fuzz LIVES=5000
+# Random models on random data from fit to load, extreme values included: make fuzz LIVES=5000
 LIVES ?= 1000
 fuzz: setup
 	HCPF_FUZZ=$(LIVES) HCPF_FUZZ_REPORT=/dev/stdout $(BIN)/python -m pytest -s tests/model/test_whole_life.py

@@ -46,7 +46,7 @@ def info(
         Source,
         typer.Argument(
             metavar="MODEL|DATA",
-            help="A folder written by [b]hcpf fit[/b], or data as it takes them.",
+            help="Folder written by [b]hcpf fit[/b], or data in any form that it takes.",
             show_default=False,
         ),
     ],
