@@ -24,6 +24,8 @@ class Kind:
     highest: float = inf
     discrete: bool = False
     typical: tuple = ()
+    shards: int = 0
+    """In how many shards the entries stay on disk; 0 for files."""
 
 
 KINDS = {
@@ -61,6 +63,15 @@ KINDS = {
         "money", ("-e", "gamma", "--fits", 2, "--vary-by", "item"), "gamma per item",
         typical=("item",),
     ),
+    "one shard": Kind(
+        "money", ("-e", "gamma", "--vary-by", "user"), "gamma per user", typical=("user",),
+        shards=1,
+    ),
+    "two shards": Kind("money", ("-e", "gamma"), "gamma", shards=2),
+    "three shards, both": Kind(
+        "money", ("-e", "gamma", "--vary-by", "both"), "gamma per user and item",
+        typical=("user", "item"), shards=3,
+    ),
 }  # fmt: skip
 
 
@@ -70,9 +81,22 @@ def fitted(request, invoke, data_files, folder):
     kind = KINDS[request.param]
     data, path = data_files[kind.data], folder / request.param.replace(" ", "-")
     fits = () if "--fits" in kind.options else ("--fits", 1)
-    about = invoke("fit", data, "-o", path, *QUICK, *fits, *kind.options, "--json")
+    if kind.shards:
+        invoke("shard", data, "-o", shards_of(path), "--shards", kind.shards)
+    about = invoke(
+        "fit", source_of(kind, path, data), "-o", path, *QUICK, *fits, *kind.options, "--json"
+    )
     assert json.loads(about.stdout)["description"] == kind.description
     return kind, path, data
+
+
+def shards_of(path):
+    return path.with_name(f"{path.name}-data")
+
+
+def source_of(kind, path, data):
+    """What a model was fitted to: the file, or shards written from it."""
+    return shards_of(path) if kind.shards else data
 
 
 def pairs_of(data):
@@ -149,7 +173,7 @@ def test_recommend_all_with_names(fitted, invoke, tmp_path):
     check_predictions(kind, rows, rtol=2e-3)  # text files have four significant digits
 
 
-def test_everyday_jobs(fitted, invoke, tmp_path):
+def test_everyday_jobs(fitted, invoke, fails, tmp_path):
     """Lists with details, explanations, rows, components, neighbors, new users, more data."""
     kind, path, data = fitted
     rows = json.loads(invoke("recommend", path, "c3", "-n", 3, "--details", "--json").stdout)
@@ -175,6 +199,9 @@ def test_everyday_jobs(fitted, invoke, tmp_path):
     new.write_text(f"{header}\nn1,p5,2\nn1,p7,3\nn2,p6,1\n")
     check_predictions(kind, json.loads(invoke("fold-in", path, new, "--json").stdout))
     more = ("update", path, new, "-o", tmp_path / "updated", "--threads", 1, "--json")
+    if kind.shards:
+        assert "requires the entries in memory" in fails(*more)
+        return
     assert json.loads(invoke(*more).stdout)["new_users"] == 2
 
 
@@ -212,7 +239,8 @@ def test_evaluate_and_report(fitted, invoke, tmp_path):
     scores, page = tmp_path / "scores.json", tmp_path / "report.html"
     fits = () if "--fits" in kind.options else ("--fits", 1)
     options = (*QUICK, *fits, *kind.options, "-o", scores)
-    found = json.loads(invoke("evaluate", data, *options, "--json").stdout)
+    source = source_of(kind, path, data)
+    found = json.loads(invoke("evaluate", source, *options, "--json").stdout)
     assert found["description"] == kind.description
     observed_only = "observed" in kind.options
     assert (found["ranking"] is None) == observed_only

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -305,10 +306,24 @@ def test_manifest_has_sizes_and_summary(data: Interactions, tmp_path: Path) -> N
 
 def test_what_needs_memory_says_so(data: Interactions, tmp_path: Path) -> None:
     matrix = data.to_shards(tmp_path / "s", n_shards=2).matrix
-    for use in (lambda: matrix.tocsc(), lambda: matrix[:, 0], lambda: np.asarray(matrix.data)):
+    values = matrix.data
+    uses: list[Callable[[], Any]] = [
+        lambda: matrix.tocsc(),
+        lambda: matrix[:, 0],
+        lambda: np.asarray(values),
+        lambda: values.astype(np.float64),
+        lambda: values == 1.0,
+        lambda: 2.0 * values,
+        lambda: np.log(values),
+        lambda: 1.0 in values,
+        lambda: values[np.ones(len(values), np.bool_)],
+    ]
+    for use in uses:
         with pytest.raises(InputError, match="requires the entries in memory"):
             use()
     assert not hasattr(matrix, "toarray")
+    with pytest.raises(IndexError, match="out of range"):
+        values[len(values)]
 
 
 @given(

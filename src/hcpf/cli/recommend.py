@@ -170,9 +170,13 @@ def _median_value(model: "FittedModel", item: Any) -> float:
         )
     import numpy as np
 
-    matrix = model.data.matrix
-    values = matrix.data[matrix.indices == model.item_index.positions([item])[0]]
-    known = np.sort(values if len(values) else matrix.data)
+    from hcpf.core.axis import Axis
+    from hcpf.data.sampling import sample_values
+    from hcpf.model.entry_counts import entries_of_row
+
+    matrix, row = model.data.matrix, int(model.item_index.positions([item])[0])
+    _, values = entries_of_row(matrix, Axis.ITEMS, row)
+    known = np.sort(values if len(values) else sample_values(matrix))
     return float(known[len(known) // 2])
 
 

@@ -1,5 +1,6 @@
 """Positions and subsets of the stored entries of sparse matrices."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._types import Csr
-from hcpf.data.shards.matrix import StoredMatrix
+from hcpf.data.shards.matrix import CHUNK_ENTRIES, StoredMatrix
 
 
 def locate(
@@ -83,6 +84,23 @@ def row_of_entries(matrix: Csr) -> NDArray[np.int64]:
 def row_of(matrix: Csr, entry: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the rows of the stored entries at the given positions."""
     return np.searchsorted(matrix.indptr, entry, side="right") - 1
+
+
+def entry_blocks(
+    matrix: Csr, size: int = CHUNK_ENTRIES
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]]:
+    """Yield the rows, columns and values of the stored entries in order, ``size`` at a time."""
+    for first in range(0, matrix.nnz, size):
+        block = slice(first, min(first + size, matrix.nnz))
+        rows = row_of(matrix, np.arange(block.start, block.stop))
+        yield rows, matrix.indices[block], matrix.data[block]
+
+
+def sample_values(matrix: Csr, max_values: int = 1 << 20) -> NDArray[Any]:
+    """Return the values; of entries on disk an evenly spread sample with the extremes of all."""
+    if isinstance(matrix, StoredMatrix):
+        return matrix.sample_values(max_values)
+    return matrix.data
 
 
 def pair_keys(matrix: Csr) -> NDArray[np.int64]:

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hcpf._checks import generator
 from hcpf._types import FloatArray
 from hcpf.core.axis import Axis
-from hcpf.data.sampling import row_of_entries
+from hcpf.data.sampling import row_of
 from hcpf.evaluate.splits import Split
+from hcpf.model.entry_counts import count_entries
 from hcpf.model.fitted import FittedModel
 from hcpf.model.resolve import fitted_model, training_data
 
@@ -102,10 +104,7 @@ def check_values(
         None where all values are the same.
     """
     model, rng = fitted_model(model), generator(random_state)
-    users, items, values = _fitted_entries(model) if data is None else _test_entries(data)
-    if len(values) > _MAX_VALUES:
-        chosen = rng.choice(len(values), _MAX_VALUES, replace=False)
-        users, items, values = users[chosen], items[chosen], values[chosen]
+    users, items, values = _fitted_entries(model, rng) if data is None else _test_entries(data, rng)
     values = np.sort(model.element.seen(values))
     drawn = np.sort(
         model.predict_distribution(users, items).observed.sample(_REPLICATES, rng=rng), axis=1
@@ -133,15 +132,25 @@ def check_values(
     )
 
 
-def _fitted_entries(model: FittedModel) -> tuple[Any, Any, FloatArray]:
+def _fitted_entries(model: FittedModel, rng: np.random.Generator) -> tuple[Any, Any, FloatArray]:
     matrix = training_data(model).matrix
-    users, items = model.users[row_of_entries(matrix)], model.items[matrix.indices]
-    return users, items, matrix.data.astype(np.float64)
+    chosen = _draw_entries(matrix.nnz, rng)
+    users, items = model.users[row_of(matrix, chosen)], model.items[matrix.indices[chosen]]
+    return users, items, matrix.data[chosen].astype(np.float64)
 
 
-def _test_entries(data: Split) -> tuple[Any, Any, FloatArray]:
-    pairs = data.test
-    return data.train.users[pairs.users], data.train.items[pairs.items], pairs.values
+def _test_entries(data: Split, rng: np.random.Generator) -> tuple[Any, Any, FloatArray]:
+    pairs, train = data.test, data.train
+    chosen = _draw_entries(len(pairs), rng)
+    users, items = train.users[pairs.users[chosen]], train.items[pairs.items[chosen]]
+    return users, items, pairs.values[chosen]
+
+
+def _draw_entries(n_entries: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the positions of the entries that are compared; all if they are few."""
+    if n_entries <= _MAX_VALUES:
+        return np.arange(n_entries)
+    return rng.choice(n_entries, _MAX_VALUES, replace=False)
 
 
 def _on_log_scale(values: FloatArray, drawn: FloatArray) -> bool:
@@ -208,9 +217,7 @@ def check_activity(model: FittedModel, axis: Axis, rng: np.random.Generator) -> 
     """
     matrix = training_data(model).matrix
     n_rows, width = matrix.shape if axis is Axis.USERS else matrix.shape[::-1]
-    counts = np.diff(matrix.indptr)
-    if axis is Axis.ITEMS:
-        counts = np.bincount(matrix.indices, minlength=n_rows)
+    counts = count_entries(matrix, axis)
     fits = [
         (fit.axis(axis).exposed_mean_, fit.axis(axis.other).exposed_mean_)
         for fit in model.posteriors

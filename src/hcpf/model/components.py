@@ -13,7 +13,7 @@ from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
 from hcpf.data.canonical import IdArray
 from hcpf.data.interactions import Interactions
-from hcpf.data.sampling import row_of_entries
+from hcpf.data.sampling import entry_blocks
 from hcpf.elements import Presence
 from hcpf.errors import InputError
 from hcpf.model.factors import KINDS, RELEVANCE_WEIGHT, fit_at, scaled, shares
@@ -187,13 +187,11 @@ def _labels(items: IdArray, names: Any) -> NDArray[Any]:
 
 def _values_by_component(posterior: Posterior, data: Interactions) -> FloatArray | None:
     """Return the sum of the values, each divided among the components like its rate."""
-    matrix, values = data.matrix, data.values.astype(np.float64)
-    if values.size == 0 or values.min() < 0 or values.sum() <= 0:
-        return None
-    users, total = row_of_entries(matrix), np.zeros(posterior.n_components)
-    for first in range(0, len(values), _BLOCK):
-        block = slice(first, first + _BLOCK)
-        parts = posterior.users.mean_[users[block]] * posterior.items.mean_[matrix.indices[block]]
+    total = np.zeros(posterior.n_components)
+    for users, items, values in entry_blocks(data.matrix, _BLOCK):
+        if values.min() < 0:
+            return None
+        parts = posterior.users.mean_[users] * posterior.items.mean_[items]
         rate = np.maximum(parts.sum(axis=1, dtype=np.float64), 1e-300)
-        total += (values[block] / rate) @ parts
-    return total
+        total += (values.astype(np.float64) / rate) @ parts
+    return total if total.sum() > 0 else None

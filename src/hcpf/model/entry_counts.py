@@ -1,12 +1,14 @@
-"""How many training entries there are behind each user and each item."""
+"""The training entries behind each user and each item: how many, their total, and which."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis
-from hcpf.data.shards.matrix import StoredMatrix
+from hcpf.data.sampling import entry_blocks, row_of
+from hcpf.data.shards.matrix import CHUNK_ENTRIES, StoredMatrix
 from hcpf.model.combine import Positions
 
 if TYPE_CHECKING:
@@ -32,6 +34,29 @@ def count_entries(matrix: Any, axis: Axis) -> NDArray[np.int64]:
     if isinstance(matrix, StoredMatrix):
         return matrix.entries_per_item()
     return np.bincount(matrix.indices, minlength=matrix.shape[1]).astype(np.int64)
+
+
+def total_entries(matrix: Csr, axis: Axis) -> FloatArray:
+    """Return the sum of the values of each row (users) or column (items) of a matrix."""
+    total = np.zeros(matrix.shape[0 if axis is Axis.USERS else 1])
+    for users, items, values in entry_blocks(matrix):
+        total += np.bincount(users if axis is Axis.USERS else items, values, len(total))
+    return total
+
+
+def entries_of_row(
+    matrix: Csr, axis: Axis, row: int
+) -> tuple[NDArray[np.integer[Any]], NDArray[Any]]:
+    """Return the entries of one row (a user) or column (an item): the others' positions, values."""
+    if axis is Axis.USERS:
+        own = slice(matrix.indptr[row], matrix.indptr[row + 1])
+        return matrix.indices[own], matrix.data[own]
+    own = [
+        first + np.flatnonzero(matrix.indices[first : first + CHUNK_ENTRIES] == row)
+        for first in range(0, matrix.nnz, CHUNK_ENTRIES)
+    ]
+    chosen = np.concatenate([np.zeros(0, np.int64), *own])
+    return row_of(matrix, chosen), matrix.data[chosen]
 
 
 def entry_columns(model: "FittedModel", u: Positions, i: Positions) -> dict[str, Any]:

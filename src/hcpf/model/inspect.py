@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hcpf._types import FloatArray
 from hcpf.core.axis import Axis
 from hcpf.core.value_model import ValueModel
-from hcpf.model.entry_counts import count_entries
+from hcpf.model.entry_counts import count_entries, entries_of_row
 from hcpf.model.fitted import FittedModel
 from hcpf.model.predict import listed, predict_table
 from hcpf.model.resolve import training_data
@@ -122,12 +122,10 @@ def describe_row(model: FittedModel, axis: Axis, identity: Any) -> dict[str, Any
         typical value; and the missing pairs with the highest probabilities.
     """
     matrix = training_data(model).matrix
-    if axis is Axis.ITEMS:
-        matrix = matrix.T.tocsr()
     others = model.index[axis.other].ids
     row = int(model.index[axis].positions([identity])[0])
-    own = slice(matrix.indptr[row], matrix.indptr[row + 1])
-    partners, values = matrix.indices[own], matrix.data[own].astype(np.float64)
+    partners, values = entries_of_row(matrix, axis, row)
+    values = values.astype(np.float64)
     largest = np.argsort(-values, kind="stable")[:_N_ENTRIES]
     typical = typical_values(model, axis) if axis in pooled_axes(model) else None
     return {
@@ -279,9 +277,8 @@ def _reasons(model: FittedModel, user: Any, item: Any) -> list[tuple[int, float]
 
 
 def _profile(model: FittedModel, row: int, recommendations: list[Recommendation]) -> Profile:
-    matrix = training_data(model).matrix
-    own = slice(matrix.indptr[row], matrix.indptr[row + 1])
-    items, values = matrix.indices[own], matrix.data[own].astype(np.float64)
+    items, values = entries_of_row(training_data(model).matrix, Axis.USERS, row)
+    values = values.astype(np.float64)
     largest = np.argsort(-values, kind="stable")[:_ENTRIES]
     entries = [(int(items[j]), float(values[j])) for j in largest]
     return Profile(row, len(values), float(values.sum()), entries, recommendations)

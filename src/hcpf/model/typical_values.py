@@ -10,10 +10,11 @@ from hcpf._types import FloatArray
 from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
 from hcpf.core.theta import ThetaPosterior
+from hcpf.data.sampling import row_of
 from hcpf.elements import Element
 from hcpf.elements.conjugate import Conjugate
 from hcpf.errors import InputError
-from hcpf.model.entry_counts import count_entries
+from hcpf.model.entry_counts import count_entries, total_entries
 from hcpf.model.fitted import FittedModel
 from hcpf.model.resolve import fitted_model, training_data
 
@@ -145,9 +146,8 @@ def _entries(model: FittedModel, axis: Axis) -> tuple[NDArray[np.int64], FloatAr
     """Return the number of entries of each row, and their average."""
     matrix = training_data(model).matrix
     entries = count_entries(matrix, axis)
-    total = np.asarray(matrix.sum(axis=1 if axis is Axis.USERS else 0), dtype=np.float64).ravel()
     with np.errstate(invalid="ignore"):
-        return entries, total / entries
+        return entries, total_entries(matrix, axis) / entries
 
 
 def _median_partner(model: FittedModel, fit: int, axis: Axis) -> float:
@@ -156,7 +156,7 @@ def _median_partner(model: FittedModel, fit: int, axis: Axis) -> float:
     theta = model.posteriors[fit].axis(axis).predictive_theta
     if theta is None:
         return 0.0 if conjugate.sharing is not None and conjugate.sharing.additive else 1.0
-    known = _entries(model, axis)[0] > 0
+    known = count_entries(training_data(model).matrix, axis) > 0
     return float(np.median(conjugate.mean(theta.chi[known], theta.nu[known])))
 
 
@@ -189,8 +189,7 @@ def _element_counts(model: FittedModel, axis: Axis) -> tuple[FloatArray, float]:
     """Return the expected number of elements in a value: of each row on average, and of all."""
     matrix = training_data(model).matrix
     chosen = np.linspace(0, matrix.nnz - 1, min(matrix.nnz, _MAX_ENTRIES)).astype(np.int64)
-    users = np.searchsorted(matrix.indptr, chosen, side="right") - 1
-    items = matrix.indices[chosen].astype(np.int64)
+    users, items = row_of(matrix, chosen), matrix.indices[chosen].astype(np.int64)
     rate = np.maximum(model.combined.rates(users, items), 1e-12)
     count = np.ones_like(rate) if model.value_model.hurdle else rate / -np.expm1(-rate)
     overall = float(np.mean(count))

@@ -9,6 +9,7 @@ import numpy as np
 
 from hcpf._types import FloatArray
 from hcpf.core.axis import Axis
+from hcpf.data.sampling import sample_values
 from hcpf.data.words import Words
 from hcpf.elements import Presence
 from hcpf.evaluate import Evaluation, ModelScores, Score
@@ -30,10 +31,10 @@ Facts = dict[str, Any]
 def headline(model: FittedModel, evaluation: Evaluation | None) -> Facts:
     """Return the size of the data, and how the values spread."""
     data = training_data(model)
-    quantiles = None
+    values, quantiles = sample_values(data.matrix), None
     if not isinstance(model.element, Presence):
-        quantiles = np.quantile(data.values, [0.05, 0.5, 0.95]).tolist()
-    one_value = float(data.values[0]) if np.ptp(data.values) == 0 else None
+        quantiles = np.quantile(values, [0.05, 0.5, 0.95]).tolist()
+    one_value = float(values[0]) if np.ptp(values) == 0 else None
     return {
         "data": data, "quantiles": quantiles, "one_value": one_value, "evaluation": evaluation
     }  # fmt: skip

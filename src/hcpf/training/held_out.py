@@ -13,8 +13,7 @@ from hcpf.core.rates import pair_rates
 from hcpf.core.shard import Shard
 from hcpf.core.theta import pair_element
 from hcpf.data.held_out import HeldOutPairs, hold_out, sample_missing
-from hcpf.data.sampling import pair_keys, without
-from hcpf.data.shards.matrix import StoredMatrix
+from hcpf.data.sampling import pair_keys, sample_values, without
 from hcpf.errors import InputError
 from hcpf.training.selection import PairLikelihoods
 from hcpf.training.state import FitState
@@ -80,9 +79,7 @@ class TrainingSplit:
     @property
     def values(self) -> FloatArray:
         """The values trained on, of entries on disk a sample with the extremes of all."""
-        if isinstance(self.training, StoredMatrix):
-            return self.training.sample_values(MAX_ESTIMATION_VALUES)
-        return self.training.data
+        return sample_values(self.training, MAX_ESTIMATION_VALUES)
 
     @property
     def n_excluded(self) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -47,8 +48,11 @@ class ShardArrays:
         return replace(self, value=ones, item_value=None if self.item_index is None else ones)
 
 
-class JoinedArray:
-    """Several arrays one after the other, read by slice or by position and never joined."""
+class JoinedArray(NDArrayOperatorsMixin):
+    """Several arrays one after the other, read by slice or by position and never joined.
+
+    Anything else that arrays offer is an EntriesOnDiskError.
+    """
 
     def __init__(self, parts: Sequence[NDArray[Any]]) -> None:
         self.parts = tuple(parts)
@@ -76,8 +80,10 @@ class JoinedArray:
             key = np.arange(first, last, step)
         positions = np.asarray(key)
         if positions.dtype.kind not in "iu":
-            raise TypeError("a JoinedArray is indexed by slices and by integers")
+            raise EntriesOnDiskError
         positions = np.where(positions < 0, positions + len(self), positions)
+        if positions.size and not 0 <= positions.min() <= positions.max() < len(self):
+            raise IndexError(f"index {key} is out of range for {len(self)} values")
         out = np.empty(positions.shape, self.dtype)
         number = np.searchsorted(self._ends, positions, side="right")
         for j, part in enumerate(self.parts):
@@ -95,8 +101,17 @@ class JoinedArray:
             return pieces[0]
         return np.concatenate(pieces) if pieces else np.zeros(0, self.dtype)
 
+    def __iter__(self) -> Iterator[Any]:
+        raise EntriesOnDiskError
+
     def __array__(self, *args: Any, **options: Any) -> NDArray[Any]:
         raise EntriesOnDiskError
+
+    def __array_ufunc__(self, *args: Any, **options: Any) -> Any:
+        raise EntriesOnDiskError  # of operators, too
+
+    def __getattr__(self, name: str) -> Any:
+        raise _unsupported(name)
 
 
 class StoredMatrix:
@@ -210,9 +225,14 @@ class StoredMatrix:
         return sparse.csr_array(parts, shape=(len(rows), self.shape[1]))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # protocols that are tried, such as copying
-            raise AttributeError(name)
-        raise EntriesOnDiskError
+        raise _unsupported(name)
+
+
+def _unsupported(name: str) -> AttributeError:
+    """Return the error on an attribute that only entries in memory have."""
+    if name.startswith("__"):  # protocols that are tried, such as copying
+        return AttributeError(name)
+    return EntriesOnDiskError()
 
 
 def _joined(parts: list[NDArray[Any]]) -> Any:
