@@ -431,13 +431,50 @@ def test_rows_are_dropped_as_in_memory(tmp_path: Path) -> None:
     }  # fmt: skip
     shards = Shards.from_files(tmp_path / "t.csv", tmp_path / "s", **options, progress=False)
     same(shards.to_memory(), Interactions.read(tmp_path / "t.csv", **options))
-    kept, netted = dict(options), dict(options)
-    kept["returns"], netted["returns"] = "auto", "net"
-    with pytest.raises(InputError, match=r"1 negative values among 3\. If these are returns"):
-        Shards.from_files(tmp_path / "t.csv", tmp_path / "r", **kept, progress=False)
-    assert not (tmp_path / "r").exists()
-    net = Shards.from_files(tmp_path / "t.csv", tmp_path / "n", **netted, progress=False)
-    assert net.to_memory().values.tolist() == [3.5, 4.0]
+
+
+RETURNS = "who,what,x\na,x,0\na,y,3\nb,x,2\nb,y,-2\nb,y,2\nb,z,4\nc,x,-1\nc,z,1\n"
+
+
+@pytest.mark.usefixtures("small_buckets")
+@pytest.mark.parametrize("returns", ["auto", "net", "drop", "keep"])
+def test_returns_are_settled_as_in_memory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, returns: Any
+) -> None:
+    (tmp_path / "t.csv").write_text(RETURNS)
+    options: dict[str, Any] = {
+        "user": "who", "item": "what", "value": "x", "duplicates": "sum", "returns": returns,
+        "progress": False,
+    }  # fmt: skip
+    caplog.set_level("INFO", "hcpf")
+    expected = Interactions.read(tmp_path / "t.csv", **options)
+    said = caplog.messages[:]
+    caplog.clear()
+    same(Shards.from_files(tmp_path / "t.csv", tmp_path / "s", **options).to_memory(), expected)
+    assert caplog.messages == said
+    assert bool(said) == (returns != "keep")
+
+
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        (RETURNS.replace(",x\n", ",price\n", 1), {"value": "price"}),
+        (RETURNS.replace("x,2", "x,2 EUR"), {"value": "x"}),
+        (RETURNS, {"value": "x", "returns": "error"}),
+        ("who,what,x\na,x,1\na,x,-2\nb,y,-1\n", {"value": "x", "returns": "net"}),
+        ("who,what,x\na,x,-2\nb,y,-1\n", {"value": "x", "returns": "drop"}),
+    ],
+)
+def test_returns_are_refused_as_in_memory(tmp_path: Path, text: str, more: Any) -> None:
+    (tmp_path / "t.csv").write_text(text)
+    options: dict[str, Any] = {"user": "who", "item": "what", "decimal": ".", "progress": False}
+    options |= more
+    with pytest.raises(InputError) as one:
+        Interactions.read(tmp_path / "t.csv", **options)
+    with pytest.raises(InputError) as other:
+        Shards.from_files(tmp_path / "t.csv", tmp_path / "s", **options)
+    assert str(one.value).removeprefix(f"{tmp_path / 't.csv'}: ") in str(other.value)
+    assert not (tmp_path / "s").exists()
 
 
 def test_rows_without_a_value_are_dropped_as_in_memory(tmp_path: Path) -> None:

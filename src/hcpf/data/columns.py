@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from hcpf._types import BoolArray
+from hcpf.data import returns
 from hcpf.data.amounts import ParsedAmounts
 from hcpf.data.canonical import (
     CsrArray,
@@ -22,7 +23,6 @@ from hcpf.data.canonical import (
 from hcpf.data.exact import MAX_EXACT
 from hcpf.data.exclude import Matcher, item_matcher
 from hcpf.data.files.base import TEXT_TYPES
-from hcpf.data.guess import has_amounts
 from hcpf.data.ids import integers_if_exact, narrowest_type, object_array, sort_ids
 from hcpf.data.read_options import ReadOptions
 from hcpf.data.rows import BadRows, FrameRows, RowLocator, RowSource
@@ -35,8 +35,6 @@ pc: Any = compute  # its functions are made at run time, unseen by type checkers
 _MAX_IDS = np.iinfo(np.int32).max
 _BLANK, _EXCLUDED = -1, -2
 """Codes of ids that have no position."""
-_FEW_RETURNS = 0.5
-"""Share of negative values below which they are returns if the column has amounts or counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,24 +187,17 @@ class TripleBuilder:
 
         Returns whether there are any.
         """
-        returns, name = self._options.returns, self._values.name
-        if not self._is_table or returns not in ("auto", "error"):
-            return False
-        positions = np.flatnonzero(values < 0.0)
-        are_few = len(positions) < _FEW_RETURNS * len(values)
-        if returns == "auto" and not (are_few and (self.currency or has_amounts(name))):
+        choice, name = self._options.returns, self._values.name
+        positions, n_values = np.flatnonzero(values < 0.0), int(np.sum(~np.isnan(values)))
+        if not self._is_table or not returns.are_undecided(
+            choice, len(positions), n_values, name, self.currency
+        ):
             return False
         self._bad_rows.add_kept(
-            f"Column {name!r} has negative values: {{rows}}",
-            "If these are returns, pass returns='net' to subtract them from the purchases of the "
-            "same pair, or returns='drop' to drop these rows; if values may be negative, "
-            "returns='keep'.",
-            self._locator,
-            positions,
-            [_Number(value) for value in values[positions[:3]].tolist()],
-            "returns='net'",
-        )
-        return len(positions) > 0
+            returns.message(name), returns.ADVICE, self._locator, positions,
+            returns.shown(values[positions]), returns.REMEDY,
+        )  # fmt: skip
+        return True
 
     def _usable(self, rows: NDArray[np.int32], columns: NDArray[np.int32]) -> BoolArray | None:
         """Return which rows have ids of a user and of an item to keep; None for all."""
@@ -245,11 +236,6 @@ class TripleBuilder:
                 f"Excluded {count(len(names), 'item')} with {count(self._n_excluded, 'row')}"
                 f"{listed}."
             )
-
-
-class _Number(float):
-    def __repr__(self) -> str:
-        return f"{float(self):.12g}"
 
 
 def _compact(codes: NDArray[np.int32], ids: IdArray) -> tuple[NDArray[np.int32], IdArray]:

@@ -19,6 +19,7 @@ from hcpf.data.files.base import Columns
 from hcpf.data.files.opening import Paths
 from hcpf.data.guess import event_column, time_columns
 from hcpf.data.read_options import Column, ReadOptions, Returns, choose_columns, split_product
+from hcpf.data.returns import describe, without_value
 from hcpf.data.times import Times, parse_times
 from hcpf.data.words import count
 from hcpf.errors import InputError
@@ -288,9 +289,6 @@ def read_rows(
 
 # -- returns and corrections -----------------------------------------------------------------------
 
-_ROUNDING = 1e-9
-"""A sum below this share of the sum of absolute values is 0: 0.1 + 0.2 - 0.3 is not."""
-
 
 def settle_returns(triples: Triples, name: str, returns: Returns) -> tuple[Triples, list[str]]:
     """Return triples without returns, and what was done in a sentence.
@@ -307,31 +305,10 @@ def settle_returns(triples: Triples, name: str, returns: Returns) -> tuple[Tripl
         "net" leaves out pairs whose rows add up to 0 or less, "drop" leaves out negative rows and
         then pairs of 0, all others do nothing.
     """
-    if returns == "keep":
-        return triples, []
-    negative = triples.values < 0.0
-    n_negative = int(negative.sum())
-    if returns == "net":
-        settled, n_gone = _without_nothing(triples)
-        subtracted = f"Returns: {count(n_negative, 'negative row')} subtracted"
-        return settled, [f"{subtracted}; left out {count(n_gone, 'pair')} at or below 0."]
-    if returns == "drop":
-        settled, n_gone = _without_nothing(triples.select(~negative) if n_negative else triples)
-        free = f"; left out {count(n_gone, 'pair')} of 0" if n_gone else ""
-        dropped = f"Returns: dropped {count(n_negative, 'row')} with a negative value{free}."
-        return settled, [dropped] if n_negative or n_gone else []
-    if not n_negative:
-        return triples, []
-    return triples, [
-        f"{name}: {count(n_negative, 'value')} of {len(negative):,} are negative and kept "
-        "(otherwise pass returns=...)."
-    ]
-
-
-def _without_nothing(triples: Triples) -> tuple[Triples, int]:
-    """Leave out the rows of all pairs whose sum is 0 or less; return the number of pairs, too."""
-    keys = triples.rows.astype(np.int64) * len(triples.items) + triples.columns
-    _, pair = np.unique(keys, return_inverse=True)
-    totals, sizes = (np.bincount(pair, x) for x in (triples.values, np.abs(triples.values)))
-    gone = totals <= _ROUNDING * sizes
-    return (triples.select(~gone[pair]) if gone.any() else triples), int(gone.sum())
+    negative, n_gone = triples.values < 0.0, 0
+    if returns == "drop" and negative.any():
+        triples = triples.select(~negative)
+    if returns in ("drop", "net"):
+        gone, n_gone = without_value(triples)
+        triples = triples.select(~gone) if n_gone else triples
+    return triples, describe(returns, name, int(negative.sum()), len(negative), n_gone)

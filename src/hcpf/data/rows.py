@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Protocol
 
 import numpy as np
@@ -111,13 +112,18 @@ class BadRows:
         self._positions: list[NDArray[Any]] = []
 
     def add(
-        self, message: str, advice: str, source: RowSource, rows: NDArray[Any], remedy: str = ""
-    ) -> None:
-        """Add rows of a source, counted from 0; the argument ``remedy`` drops or fixes them."""
+        self, message: str, advice: str, source: RowSource, rows: NDArray[Any], remedy: str = "",
+        texts: Sequence[Any] = (),
+    ) -> None:  # fmt: skip
+        """Add rows of a source, counted from 0, perhaps with what they hold.
+
+        The argument ``remedy`` drops or fixes them.
+        """
         problem = self._problems.setdefault(message, _Problem(message, advice, remedy))
         problem.n_rows += len(rows)
-        for position in range(min(len(rows), _MAX_SHOWN - len(problem.examples))):
-            problem.examples.append((source, int(rows[position]), None))
+        n_more = _MAX_SHOWN - len(problem.examples)
+        for row, text in zip_longest(rows[:n_more].tolist(), texts[:n_more]):
+            problem.examples.append((source, row, text))
 
     def add_kept(
         self, message: str, advice: str, locator: RowLocator, positions: NDArray[Any], texts: Any,

@@ -130,8 +130,8 @@ class Shards(Interactions):
             See `Interactions.to_shards`.
         user, item, value, duplicates, returns, drop_blank_ids, drop_blank_values, exclude_items,
         decimal, encoding, delimiter, header, sheet, sql, progress
-            See `Interactions.read`. Amounts written as text require ``decimal``. With
-            ``returns="net"``, users and items whose pairs are all left out stay, without entries.
+            See `Interactions.read`. Amounts written as text require ``decimal``. Users and items
+            of which ``returns`` leaves out all pairs, at or below 0, stay without entries.
         """
         from hcpf.data.read_options import ReadOptions
         from hcpf.data.readers import open_files

@@ -8,25 +8,24 @@ appended to its shard. Memory is bounded by the ids, 130 to 210 bytes each, and 
 import logging
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from hcpf._progress import progress_bar
-from hcpf.data.canonical import CsrArray, Duplicates, IdArray
+from hcpf.data import returns
+from hcpf.data.canonical import Duplicates, IdArray
 from hcpf.data.columns import TripleBuilder, Triples
 from hcpf.data.files import TableFile
 from hcpf.data.files.base import Columns
-from hcpf.data.guess import event_column, has_amounts
+from hcpf.data.guess import event_column
 from hcpf.data.read_options import ReadOptions
 from hcpf.data.readers import choose_all, read_rows, resolve_duplicates
-from hcpf.data.rows import RowLocator
-from hcpf.data.sampling import select
+from hcpf.data.rows import BadRows, RowLocator
 from hcpf.data.shards.manifest import Manifest
 from hcpf.data.shards.writing import (
     SPOOL,
@@ -50,8 +49,6 @@ SPOOL_ROWS = 1 << 21
 _ROW = np.dtype([("user", np.int32), ("item", np.int32), ("value", np.float64)])
 _MAX_EXACT_TOTAL = float(1 << 24)
 """Integers that add up to no more than this are exact as float32, whatever rows are merged."""
-_ROUNDING = 1e-9
-"""A sum below this share of the sum of absolute values is 0."""
 
 
 class SpoolBuilder(TripleBuilder):
@@ -66,7 +63,8 @@ class SpoolBuilder(TripleBuilder):
         self._value_name, self._spool = str(columns.value), spool
         self.user_rows, self.item_rows = np.zeros(0, np.int64), np.zeros(0, np.int64)
         """The number of rows of each user and item."""
-        self.n_negative = self.n_all = 0
+        self._negative_rows = BadRows()
+        self.n_negative = self.n_values = self.n_kept = 0
         self.total = 0.0
         """The sum of absolute values."""
         self.are_integers = self.are_float32 = True
@@ -82,13 +80,16 @@ class SpoolBuilder(TripleBuilder):
         kept = self._usable(rows, columns)
         numbers = self._numbers(pa.repeat(1.0, n_rows) if values is None else values, kept)
         self._n_rows += n_rows
+        row = np.arange(self._n_rows - n_rows, self._n_rows)
         if kept is not None:
-            rows, columns = rows[kept], columns[kept]
+            row, rows, columns = row[kept], rows[kept], columns[kept]
         if self._options.drop_blank_values and (blank := np.isnan(numbers)).any():
             self._n_blank_values += int(blank.sum())
-            rows, columns, numbers = (part[~blank] for part in (rows, columns, numbers))
+            used = ~blank
+            row, rows, columns, numbers = row[used], rows[used], columns[used], numbers[used]
         negative = numbers < 0.0
-        self.n_negative += int(negative.sum())
+        self._note_negative(row[negative], numbers[negative])
+        self.n_values += len(numbers)
         if self._options.returns == "drop" and negative.any():
             rows, columns, numbers = (part[~negative] for part in (rows, columns, numbers))
         self._note(rows, columns, numbers)
@@ -106,6 +107,8 @@ class SpoolBuilder(TripleBuilder):
         locator.add(self._source, self._n_rows, positions, n_kept)
         numbers, amounts = column.finish(self._options.decimal, self._bad_rows, locator)
         self._bad_rows.raise_if_any()
+        if amounts is not None:
+            self.currency = self.currency or amounts.currency
         if amounts is not None and self._options.decimal is None:
             raise InputError(
                 f"Column {self._value_name!r} holds text, whose decimal mark cannot be told from a "
@@ -113,18 +116,45 @@ class SpoolBuilder(TripleBuilder):
             )
         return numbers
 
+    def _note_negative(self, rows: NDArray[np.int64], numbers: NDArray[np.float64]) -> None:
+        self.n_negative += len(rows)
+        self._negative_rows.add(
+            returns.message(self._value_name), returns.ADVICE, self._source, rows, returns.REMEDY,
+            returns.shown(numbers),
+        )  # fmt: skip
+
     def _note(self, rows: Any, columns: Any, numbers: NDArray[np.float64]) -> None:
         self.user_rows = _added(self.user_rows, rows)
         self.item_rows = _added(self.item_rows, columns)
-        self.n_all += len(numbers)
+        self.n_kept += len(numbers)
         self.total += float(np.abs(numbers).sum())
         self.are_integers &= bool(np.all(numbers == np.floor(numbers)))
         with np.errstate(over="ignore"):
             self.are_float32 &= bool(np.all(numbers.astype(np.float32) == numbers))
 
+    def check(self) -> None:
+        """Describe what was dropped; raise an error on undecided returns, or if no row is left."""
+        self._remark([])
+        if returns.are_undecided(
+            self._options.returns, self.n_negative, self.n_values, self._value_name, self.currency
+        ):
+            self._negative_rows.raise_if_any()
+        if self.n_kept == 0:
+            self.raise_empty(0)
+
+    def describe_returns(self, n_gone: int) -> list[str]:
+        """Return what was done about negative values; ``n_gone`` pairs were left out."""
+        return returns.describe(
+            self._options.returns, self._value_name, self.n_negative, self.n_values, n_gone
+        )
+
+    def raise_empty(self, n_gone: int) -> NoReturn:
+        """Raise the error that nothing is left to write."""
+        why = " ".join([*self.remarks, *self.describe_returns(n_gone)])
+        raise InputError(f"There are no rows: {why}")
+
     def ids(self) -> tuple[tuple[IdArray, NDArray[np.int32]], tuple[IdArray, NDArray[np.int32]]]:
         """Return the sorted ids of users and items, each with the position of every number."""
-        self._remark([])
         return _sorted(self._users, self.user_rows), _sorted(self._items, self.item_rows)
 
 
@@ -173,31 +203,18 @@ def stream_to_shards(
 
                 builder = read_rows(files, chosen, make_builder, progress)
             duplicates = resolve_duplicates(options, _event(files, chosen[0]))
-            _check_returns(builder, chosen[0], options)
-            if builder.n_all == 0:
-                raise InputError(f"There are no rows. {' '.join(builder.remarks)}")
-            manifest = _write(writer, builder, spool, duplicates, n_shards, progress, options)
+            builder.check()
+            manifest, n_gone = _write(
+                writer, builder, spool, duplicates, n_shards, progress, options
+            )
         finally:
             shutil.rmtree(spool, ignore_errors=True)
     remarks = [remark for file in files for remark in file.remarks] + builder.remarks
-    return manifest, remarks
+    return manifest, remarks + builder.describe_returns(n_gone)
 
 
 def _event(files: Sequence[TableFile], columns: Columns) -> str | None:
     return event_column([column for file in files for column in file.columns], columns.value)
-
-
-def _check_returns(builder: SpoolBuilder, columns: Columns, options: ReadOptions) -> None:
-    n_negative, n_rows = builder.n_negative, builder.n_all
-    if not n_negative or options.returns in ("keep", "net", "drop"):
-        return
-    amounts = columns.value is not None and has_amounts(columns.value)
-    if options.returns == "error" or (amounts and n_negative < 0.5 * n_rows):
-        raise InputError(
-            f"Column {columns.value!r} has {n_negative:,} negative values among {n_rows:,}. If "
-            "these are returns, pass returns='net' to subtract them from the purchases of the same "
-            "pair, or returns='drop' to drop these rows; if values may be negative, returns='keep'."
-        )
 
 
 def _write(
@@ -208,7 +225,8 @@ def _write(
     n_shards: int,
     progress: bool | None,
     options: ReadOptions,
-) -> Manifest:
+) -> tuple[Manifest, int]:
+    """Write the rows of the spool; return the number of pairs left out at or below 0, too."""
     (users, user_at), (items, item_at) = builder.ids()
     require_new_users(writer.folder, writer.before, users)
     all_items, positions = place_items(writer.folder, writer.before, items)
@@ -218,20 +236,26 @@ def _write(
     cuts = balanced_cuts(rows, n_shards)
     bounds = _bucket_bounds(rows, cuts)
     _deal_out(spool, bounds, user_at, item_at)
+    n_gone = n_entries = 0
     with progress_bar(progress, "Writing shards", len(bounds) - 1) as advance:
 
         def blocks(first: int, last: int) -> Iterator[Block]:
+            nonlocal n_gone, n_entries
             for number in np.flatnonzero((bounds[:-1] >= first) & (bounds[1:] <= last)).tolist():
                 begin, end = int(bounds[number]), int(bounds[number + 1])
                 path = spool / str(number)
-                matrix = _merge(path, begin, users[begin:end], items, duplicates, options)
+                triples, n_without = _settled(path, begin, users[begin:end], items, options)
+                matrix = triples.to_matrix(duplicates)
+                n_gone, n_entries = n_gone + n_without, n_entries + int(matrix.nnz)
                 yield relabel(Block(np.diff(matrix.indptr), matrix.indices, matrix.data), positions)
                 path.unlink()
                 advance(1)
 
         for first, last in pairwise(cuts.tolist()):
             writer.add_shard(users[first:last], blocks(first, last), len(all_items))
-    return writer.commit(all_items)
+    if n_entries == 0:
+        builder.raise_empty(n_gone)
+    return writer.commit(all_items), n_gone
 
 
 def _value_type(builder: SpoolBuilder, duplicates: Duplicates) -> type[np.floating[Any]]:
@@ -269,20 +293,21 @@ def _deal_out(
         (spool / str(number)).touch()
 
 
-def _merge(
-    path: Path,
-    first: int,
-    users: IdArray,
-    items: IdArray,
-    duplicates: Duplicates,
-    options: ReadOptions,
-) -> CsrArray:
-    """Return the rows of a bucket as a matrix of its users, repeated pairs merged."""
+def _settled(
+    path: Path, first: int, users: IdArray, items: IdArray, options: ReadOptions
+) -> tuple[Triples, int]:
+    """Return the rows of a bucket without pairs at or below 0, and the number of these pairs.
+
+    Users and items stay, also those without rows.
+    """
     rows = np.fromfile(path, _ROW)
-    columns = rows["user"] - np.int32(first), rows["item"].copy(), rows["value"].copy()
-    triples = Triples(*columns, users, items)
-    matrix = triples.to_matrix(duplicates)
-    if options.returns != "net":
-        return matrix
-    sizes = replace(triples, values=np.abs(triples.values)).to_matrix("sum")
-    return select(matrix, matrix.data > _ROUNDING * sizes.data)
+
+    def triples() -> Triples:
+        columns = rows["user"] - np.int32(first), rows["item"].copy(), rows["value"].copy()
+        return Triples(*columns, users, items)
+
+    if options.returns not in ("net", "drop"):
+        return triples(), 0
+    gone, n_gone = returns.without_value(triples())
+    rows = rows[~gone]
+    return triples(), n_gone
