@@ -33,6 +33,7 @@ from hcpf.core.priors import Priors
 from hcpf.core.rates import needed_log2_rate
 from hcpf.core.threads import run_in_parallel
 from hcpf.core.value_model import ValueModel
+from hcpf.data.sampling import as_marks
 
 Draw = NDArray[np.float32]
 
@@ -59,9 +60,9 @@ class GibbsData:
     def listed(self) -> tuple[Csr | None, float]:
         """Return the pairs whose means enter the rates one by one, and their sign."""
         if self.value_model.train_on == "observed":
-            return _marks(self.matrix), 1.0
+            return as_marks(self.matrix), 1.0
         if self.excluded is not None and self.excluded.nnz:
-            return _marks(self.excluded), -1.0
+            return as_marks(self.excluded), -1.0
         return None, 0.0
 
 
@@ -95,7 +96,8 @@ class Chain:
         }
         self._tables, self._layout, self._terms = _lay_out(data, fit)
         marks, self._sign = data.listed()
-        self._listed = {Axis.USERS: marks, Axis.ITEMS: None if marks is None else _marks(marks.T)}
+        by_item = None if marks is None else sparse.csr_array(marks.T)
+        self._listed = {Axis.USERS: marks, Axis.ITEMS: by_item}
         self._lists_only = data.value_model.train_on == "observed"
         self._blocks = _few_blocks(self._layout.blocks, self._factors[Axis.ITEMS].size)
 
@@ -227,10 +229,3 @@ def _axis_at(fit: Posterior, axis: Axis, value_model: ValueModel) -> AxisState:
         mine.theta = found.theta
         pooling.set_row_terms(mine, value_model.element)
     return mine
-
-
-def _marks(matrix: Csr) -> Csr:
-    """Return a matrix with ones where another stores entries."""
-    rows: Csr = sparse.csr_array(matrix)
-    ones = np.ones(rows.nnz, np.float32)
-    return sparse.csr_array((ones, rows.indices, rows.indptr), shape=rows.shape)

@@ -51,6 +51,20 @@ def without(matrix: Csr, pairs: Csr) -> Csr:
     return drop_entries(matrix, positions[positions >= 0])
 
 
+def as_marks(matrix: Csr) -> Csr:
+    """Return a matrix with a 1 for every pair that another one stores, also for a stored 0."""
+    ones = np.ones(matrix.nnz, np.float32)
+    return sparse.csr_array((ones, matrix.indices[:], matrix.indptr), shape=matrix.shape)
+
+
+def union(matrix: Csr | None, other: Csr | None) -> Csr | None:
+    """Return a matrix that marks the pairs stored in either of two; None if both are None."""
+    marks = [as_marks(one) for one in (matrix, other) if one is not None]
+    if len(marks) < 2:
+        return marks[0] if marks else None
+    return as_marks(marks[0] + marks[1])
+
+
 def drop_entries(matrix: Csr, entries: NDArray[np.int64]) -> Csr:
     """Return a matrix without the entries at some positions; the same one if there are none."""
     if isinstance(matrix, StoredMatrix):

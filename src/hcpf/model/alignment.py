@@ -150,19 +150,6 @@ def _single_row(X: Any, axis: Axis, known: IdIndex, drop_unknown: bool) -> Align
     return Aligned(data, columns, n_ids - len(columns), are_columns=False, has_ids=False)
 
 
-def union(marks: Csr | None, more: Csr | None) -> Csr | None:
-    """Return a matrix that marks the pairs stored in either of two matrices."""
-    given = [_ones(matrix) for matrix in (marks, more) if matrix is not None]
-    if len(given) < 2:
-        return given[0] if given else None
-    return _ones(given[0] + given[1])
-
-
-def _ones(matrix: Csr) -> Csr:
-    ones = np.ones(matrix.nnz, np.float32)  # a stored 0 marks a pair, too, but sums drop it
-    return sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
 def _same(ids: NDArray[Any], others: NDArray[Any]) -> bool:
     return ids is others or np.array_equal(ids, others)
 

@@ -18,7 +18,7 @@ from hcpf.core.posterior import Posterior
 from hcpf.data.canonical import Duplicates, plain
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
-from hcpf.data.sampling import row_of_entries, select, without
+from hcpf.data.sampling import row_of_entries, select, union, without
 from hcpf.errors import InputError
 from hcpf.model.alignment import (
     Aligned,
@@ -28,7 +28,6 @@ from hcpf.model.alignment import (
     new_exposure,
     over_both,
     over_known,
-    union,
     with_exposure,
 )
 from hcpf.model.posterior import Folded

@@ -14,12 +14,12 @@ from hcpf.core.odd_entries import limit_odd_entries
 from hcpf.core.posterior import Posterior
 from hcpf.core.value_model import ValueModel
 from hcpf.data.interactions import Interactions
+from hcpf.data.sampling import union
 from hcpf.data.shards.folder import Shards
 from hcpf.data.shards.matrix import StoredMatrix
 from hcpf.elements import Element, get
 from hcpf.elements.registry import CHOSEN_BY_DATA
 from hcpf.errors import InputError, SupportError
-from hcpf.model.alignment import union
 from hcpf.model.fitted import FittedModel
 from hcpf.training.auto import choose_settings
 from hcpf.training.checkpoint import make_folder, remembered_seed

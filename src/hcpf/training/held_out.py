@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import NO_EXPOSURE, Exposure
@@ -12,8 +11,8 @@ from hcpf.core.collective import LOCAL, Collective
 from hcpf.core.rates import pair_rates
 from hcpf.core.shard import Shard
 from hcpf.core.theta import pair_element
-from hcpf.data.held_out import HeldOutPairs, hold_out, sample_missing
-from hcpf.data.sampling import pair_keys, sample_values, without
+from hcpf.data.held_out import HeldOutPairs, hold_out, mark_pairs, sample_missing
+from hcpf.data.sampling import sample_values, union, without
 from hcpf.errors import InputError
 from hcpf.training.selection import PairLikelihoods
 from hcpf.training.state import FitState
@@ -122,7 +121,9 @@ def split_validation(
     missing = sample_missing(matrix, n_missing, rng, also=[validation, exclude])
     observed = validation.tocoo()
     share = validation.nnz / (validation.nnz + matrix.nnz)
-    free = matrix.shape[0] * matrix.shape[1] - matrix.nnz - len(_keys(validation, exclude))
+    marks = union(validation, exclude)
+    assert marks is not None
+    free = matrix.shape[0] * matrix.shape[1] - matrix.nnz - marks.nnz
     held_out = HeldOutPairs(
         users=observed.row.astype(np.int64),
         items=observed.col.astype(np.int64),
@@ -131,20 +132,5 @@ def split_validation(
         missing_items=missing[1],
         missing_weight=share * free / max(len(missing[0]), 1),
     )
-    return TrainingSplit(matrix, held_out, _union(validation, exclude, missing), exposure)
-
-
-def _keys(matrix: Csr, other: Csr | None) -> NDArray[np.int64]:
-    """Return one number per pair that either matrix stores."""
-    mine = pair_keys(matrix)
-    return mine if other is None else np.union1d(mine, pair_keys(other))
-
-
-def _union(
-    matrix: Csr, other: Csr | None, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
-) -> Csr:
-    """Return a matrix that marks the pairs stored in two others, and some more."""
-    width = matrix.shape[1]
-    key = np.union1d(_keys(matrix, other), pairs[0] * width + pairs[1])
-    marks = np.ones(len(key), np.float32)
-    return sparse.csr_array((marks, (key // width, key % width)), shape=matrix.shape)
+    excluded = union(mark_pairs(matrix.shape, [held_out]), marks)
+    return TrainingSplit(matrix, held_out, excluded, exposure)

@@ -20,7 +20,7 @@ from hcpf.core.layout import UserOrder
 from hcpf.core.posterior import FactorPosterior, Posterior, axis_prior, posterior_of
 from hcpf.core.shard import ShardData, ShardSource, mostly_observed
 from hcpf.core.threads import kernel_threads
-from hcpf.data.sampling import pair_keys, sample_rows, select
+from hcpf.data.sampling import pair_keys, sample_rows, select, union
 from hcpf.model.explain import entries_of, entry_weights
 from hcpf.model.probability import Recalibration
 from hcpf.training.held_out import TrainingSplit
@@ -79,19 +79,9 @@ def learn_recalibration(
         return None
     excluded = None if split.excluded is None else sparse.csr_array(split.excluded[rows])
     with kernel_threads(n_threads):
-        users = _without_hidden(model, split, rows, kept, _joined(hidden, excluded))
-        lists = _best_lists(model, rows, users, hidden, _joined(kept, excluded))
+        users = _without_hidden(model, split, rows, kept, union(hidden, excluded))
+        lists = _best_lists(model, rows, users, hidden, union(kept, excluded))
     return fit_recalibration(*lists, _HIDDEN / (1.0 - _HIDDEN))
-
-
-def _joined(matrix: Csr, other: Csr | None) -> Csr:
-    """Return marks of the pairs that either matrix stores."""
-    marks = [
-        sparse.csr_array((np.ones(m.nnz, np.float32), m.indices, m.indptr), shape=m.shape)
-        for m in (matrix, other)
-        if m is not None
-    ]
-    return marks[0] if len(marks) == 1 else sparse.csr_array(marks[0] + marks[1])
 
 
 def _without_hidden(
