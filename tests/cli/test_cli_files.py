@@ -74,7 +74,7 @@ def test_info_describes_the_good_rows_and_lists_what_is_wrong_with_the_others(ru
     assert about["observed"] == 2  # tea and postage: coffee was returned
     said = " ".join(about["problems"])
     assert "'CustomerID' has no id in row 5 (row 1 is the header). Pass --drop-blank-ids" in said
-    assert "'Amount' has no value in 'n/a' in row 8 and row 9 (row 1" in said
+    assert "'Amount' has no value: 'n/a' in row 8 and row 9 (row 1" in said
     assert "-1.1 in row 7" in said
     assert said.endswith(
         "For all of these: --drop-blank-ids --drop-blank-values --returns net."

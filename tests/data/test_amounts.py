@@ -214,7 +214,7 @@ def test_bad_amounts_are_listed_with_their_rows(tmp_path):
     with pytest.raises(InputError) as error:
         Interactions.read(path, **COLUMNS)
     assert str(error.value) == (
-        f"{path}: Column 'Amount' has no value in 'n/a' in row 3 and 'none' in row 6 (row 1 is the "
+        f"{path}: Column 'Amount' has no value: 'n/a' in row 3 and 'none' in row 6 (row 1 is the "
         "header). Pass drop_blank_values=True to drop such rows. Column 'Amount' has values that "
         "are not numbers: '?' in row 4, 'x' in row 7 and 'tba' in row 8 (row 1 is the header). "
         "Correct or drop such rows."

@@ -117,7 +117,9 @@ def test_rows_without_a_value(read):
     text = "Customer,Code,Paid\nann,tea,£3\nann,jam,\nbob,tea,N/A\nbob,jam, \ncid,tea,-\n"
     with pytest.raises(InputError) as error:
         read(text)
-    assert "'Paid' has no value in rows 3, 4 and 5 (4 rows in total" in str(error.value)
+    assert "'Paid' has no value: row 3, 'N/A' in row 4 and row 5 (4 rows in total" in str(
+        error.value
+    )
     assert "Pass drop_blank_values=True" in str(error.value)
     entries, said = read(text, drop_blank_values=True)
     assert entries == {("ann", "tea"): 3.0}

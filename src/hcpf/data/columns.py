@@ -213,7 +213,7 @@ class TripleBuilder:
             for codes, column in ((rows, self._users), (columns, self._items)):
                 blank = np.flatnonzero(codes == _BLANK)
                 self._bad_rows.add(
-                    f"Column {column.name!r} has no id in {{rows}}",
+                    f"Column {column.name!r} has no id",
                     "Pass drop_blank_ids=True to drop rows without an id."
                     if self._is_table
                     else "Drop or fill such rows first.",

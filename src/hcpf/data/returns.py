@@ -37,7 +37,7 @@ class _Number(float):
 
 def message(name: str) -> str:
     """Return what is wrong with the negative values of a column."""
-    return f"Column {name!r} has negative values: {{rows}}"
+    return f"Column {name!r} has negative values"
 
 
 def shown(values: NDArray[Any]) -> Sequence[float]:

@@ -96,7 +96,7 @@ class RowLocator:
 @dataclass
 class _Problem:
     message: str
-    """With {rows} in place of where."""
+    """What is wrong; where follows it."""
     advice: str
     remedy: str
     """The argument that fixes it; empty if there is none."""
@@ -170,9 +170,10 @@ def _describe(problem: _Problem, source: RowSource) -> str:
         f"row {number}" if text is None else f"{text!r} in row {number}"
         for number, (_, _, text) in zip(numbers, examples, strict=True)
     ]
-    if examples[0][2] is None and len(shown) > 1:
+    has_texts = any(text is not None for _, _, text in examples)
+    if not has_texts and len(shown) > 1:
         shown = [f"rows {numbers[0]}", *map(str, numbers[1:])]
     rows = " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
     total = f"{problem.n_rows:,} rows in total; " if problem.n_rows > len(shown) else ""
-    where = problem.message.replace("{rows}", rows)
-    return f"{where} ({total}{source.counting}). {problem.advice}"
+    what = f"{problem.message}{':' if has_texts else ' in'} {rows}"
+    return f"{what} ({total}{source.counting}). {problem.advice}"

@@ -22,15 +22,15 @@ pc: Any = compute  # its functions are made at run time, unseen by type checkers
 Positions = NDArray[np.int64]
 
 _PROBLEMS = {
-    "missing": ("has no value in {rows}", "Drop such rows: missing pairs have no row."),
-    "not_numbers": ("has values that are not numbers: {rows}", "Correct or drop such rows."),
-    "not_finite": ("has values that are not finite: {rows}", "Drop such rows."),
+    "missing": ("has no value", "Drop such rows: missing pairs have no row."),
+    "not_numbers": ("has values that are not numbers", "Correct or drop such rows."),
+    "not_finite": ("has values that are not finite", "Drop such rows."),
     "inexact": (
-        "has integers that 64-bit floats cannot hold exactly: {rows}",
+        "has integers that 64-bit floats cannot hold exactly",
         "Divide the values, for example by 1000.",
     ),
     "vanished": (
-        "has values so small that 64-bit floats make them 0: {rows}",
+        "has values so small that 64-bit floats make them 0",
         "Multiply the values, for example by 1e100.",
     ),
 }
