@@ -138,3 +138,21 @@ def test_bad_input_is_refused():
         model.recommend([0], by="value")
     with pytest.raises(InputError, match="all are excluded"):
         Popularity().fit(np.eye(3), exclude=np.eye(3))
+
+
+@pytest.mark.parametrize("model", [Popularity, GlobalElement, PerItemElement, BinaryHPF])
+def test_exclusions_are_matched_by_id_and_take_no_part(model):
+    data = simulate(30, 20, density=0.4, element=Gamma(2, 0.5), random_state=0).interactions
+    odd = data.matrix.copy()
+    odd.data[::7] *= 1e4
+    data = Interactions(odd, data.users, data.items)
+    marked = np.zeros(odd.nnz, bool)
+    marked[::7] = True
+    out = sparse.csr_array((marked * 1.0, odd.indices, odd.indptr), shape=odd.shape).toarray()
+    by_position = sparse.csr_array(out)
+    users, items = np.flatnonzero(out.any(axis=1))[::-1], np.flatnonzero(out.any(axis=0))[::-1]
+    by_id = Interactions.from_matrix(out[np.ix_(users, items)], users=users, items=items)
+    settings = {"element": "gamma", **({} if model is not BinaryHPF else QUICK)}
+    one, other = (model(**settings).fit(data, exclude=by) for by in (by_position, by_id))
+    assert one.element_ == other.element_ == Gamma.estimate(odd.data[~marked])
+    np.testing.assert_array_equal(one.rate([1, 2], [3, 4]), other.rate([1, 2], [3, 4]))

@@ -11,11 +11,12 @@ from hcpf._types import Csr, FloatArray
 from hcpf.core.priors import expected_count
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
+from hcpf.data.sampling import as_marks, sample_values, without
 from hcpf.distributions import CompoundPoisson, Hurdle
 from hcpf.elements import Degenerate, Element
 from hcpf.errors import NotFittedError
 from hcpf.estimator import HCPF
-from hcpf.model.alignment import as_interactions
+from hcpf.model.alignment import as_interactions, over_both
 from hcpf.model.predict import listed
 from hcpf.model.ranking import Rates, best_items
 from hcpf.model.tables import Recommendations
@@ -42,16 +43,17 @@ class _Baseline:
     def _prepare(self, X: Any, exclude: Any) -> tuple[Csr, Csr]:
         """Return the entries trained on, and a matrix with a 1 for each excluded pair."""
         data = as_interactions(X)
-        marks = None if exclude is None else as_interactions(exclude).matrix
-        parts = split_validation(data.matrix, None, marks, 0.0, "full", np.random.default_rng(0))
-        self.element_ = choose_value_model(self.element, parts.training.data).element
         self.interactions_ = data
         self._user_index = IdIndex("users", data.users)
         self._item_index = IdIndex("items", data.items)
+        marks = None
+        if exclude is not None:
+            marks = over_both("exclude", exclude, self._user_index, self._item_index)
+        parts = split_validation(data.matrix, None, marks, 0.0, "full", np.random.default_rng(0))
+        self.element_ = choose_value_model(self.element, parts.values).element
         if marks is None:
             return parts.training, sparse.csr_array(data.shape)
-        ones = np.ones(marks.nnz)
-        return parts.training, sparse.csr_array((ones, marks.indices, marks.indptr), marks.shape)
+        return parts.training, as_marks(marks)
 
     def rate(self, users: Any, items: Any) -> FloatArray:
         """Return the Poisson rates of the pairs."""
@@ -215,7 +217,9 @@ class BinaryHPF(_Baseline):
             data, validation=validation, exclude=exclude,
             user_exposure=user_exposure, item_exposure=item_exposure,
         )  # fmt: skip
-        self.element_ = choose_value_model(self.element, data.matrix.data).element
+        ignored, training = self._model.model_.excluded, data.matrix
+        training = training if ignored is None else without(training, ignored)
+        self.element_ = choose_value_model(self.element, sample_values(training)).element
         return self
 
     @property
