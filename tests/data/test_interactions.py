@@ -349,7 +349,7 @@ def test_properties():
     assert interactions.density == 4 / 12
     assert interactions.sparsity == 1 - 4 / 12
     assert interactions.values.tolist() == [3.0, 1.0, 5.0, 2.0]
-    assert repr(interactions) == "Interactions(3 users x 4 items, 4 observed, sparsity 0.666667)"
+    assert repr(interactions) == "Interactions(3 users x 4 items, 4 observed, sparsity 0.6667)"
 
 
 def test_nothing_observed():

@@ -45,7 +45,7 @@ class Interactions:
     Examples
     --------
     >>> Interactions.from_matrix([[0, 3, 0], [5, 0, 0]], users=["ann", "bob"])
-    Interactions(2 users x 3 items, 2 observed, sparsity 0.666667)
+    Interactions(2 users x 3 items, 2 observed, sparsity 0.6667)
     """
 
     matrix: CsrArray
@@ -146,7 +146,7 @@ class Interactions:
         >>> import pyarrow
         >>> sales = pyarrow.table({"who": ["ann", "bob"], "what": ["tea", "tea"], "paid": [3, 5]})
         >>> Interactions.from_frame(sales, user="who", item="what", value="paid")
-        Interactions(2 users x 1 items, 2 observed, sparsity 0.000000)
+        Interactions(2 users x 1 items, 2 observed, sparsity 0)
         """
         from hcpf.data.frames import triples_from_frame
         from hcpf.data.read_options import ReadOptions
@@ -381,7 +381,7 @@ class Interactions:
     def __repr__(self) -> str:
         return (
             f"Interactions({self.n_users} users x {self.n_items} items, "
-            f"{self.n_observed} observed, sparsity {self.sparsity:.6f})"
+            f"{self.n_observed} observed, sparsity {self.sparsity:.4g})"
         )
 
 

@@ -9,7 +9,7 @@ Examples
 --------
 >>> from hcpf import datasets
 >>> datasets.retail("spend")
-Interactions(4334 users x 3659 items, 266221 observed, sparsity 0.983212)
+Interactions(4334 users x 3659 items, 266221 observed, sparsity 0.9832)
 >>> datasets.retail_products()["85123A"]
 'White hanging heart t-light holder'
 """

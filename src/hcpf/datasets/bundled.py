@@ -40,7 +40,7 @@ def retail(value: Literal["spend", "quantity", "invoices"] = "spend") -> Interac
     --------
     >>> data = retail("invoices")
     >>> data
-    Interactions(4334 users x 3659 items, 266221 observed, sparsity 0.983212)
+    Interactions(4334 users x 3659 items, 266221 observed, sparsity 0.9832)
     >>> float(data.values.min()), float(data.values.max())
     (1.0, 63.0)
     """

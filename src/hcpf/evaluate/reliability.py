@@ -96,7 +96,7 @@ class Calibration:
             lines.append(f"  expected calibration error {curve.expected_error:.3g}")
             lines.append("  probability     observed  share of pairs")
             for p, o, w in zip(curve.predicted, curve.observed, curve.weight, strict=True):
-                lines.append(f"  {p:11.3%}  {o:11.3%}  {w:14.1%}")
+                lines.append(f"  {_percent(p):>11}  {_percent(o):>11}  {w:14.1%}")
         lines.append(f"  distance of the PIT from uniform {self.pit_distance:.3g}")
         lines += [
             f"  {level:.0%} intervals hold {inside.value:.1%} (randomized {exact.value:.1%})"
@@ -105,6 +105,10 @@ class Calibration:
             )
         ]
         return "\n".join(lines)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:#.4g}%"
 
 
 def calibration(
