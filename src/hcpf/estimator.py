@@ -460,7 +460,7 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
 
     @property
     def interactions_(self) -> Interactions | None:
-        """The training data; None for a model saved without them."""
+        """The training data; None for a loaded model that does not have them."""
         return _model_of(self).data
 
     @property

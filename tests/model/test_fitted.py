@@ -73,9 +73,9 @@ def test_without_either_the_error_says_what_to_pass(bare, data, tmp_path):
         lambda: bare.explain("u3", "i2"),
         lambda: bare.write_recommendations(tmp_path / "best.parquet"),
     ):
-        with pytest.raises(InputError, match=r"saved without training data.*seen="):
+        with pytest.raises(InputError, match=r"does not have its training data.*seen="):
             call()
-    with pytest.raises(InputError, match=r"partial_fit adds .* without them.*warm_start=True"):
+    with pytest.raises(InputError, match=r"partial_fit adds .* does not have.*warm_start=True"):
         HCPF.from_model(bare).partial_fit(data)
     with pytest.raises(ParameterError, match="include_data must be True or False"):
         bare.save(tmp_path / "model", include_data="no")

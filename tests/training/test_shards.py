@@ -17,7 +17,7 @@ from hcpf.core.shard import ShardData
 from hcpf.data.shards import files
 from hcpf.data.shards import matrix as stored_matrix
 from hcpf.elements import Gamma, NegativeBinomial
-from hcpf.errors import CheckpointError, ParameterError, ShardError, SupportError
+from hcpf.errors import CheckpointError, InputError, ParameterError, ShardError, SupportError
 from hcpf.evaluate import split
 
 CASES: dict[str, dict[str, Any]] = {
@@ -152,10 +152,36 @@ def test_models_of_shards_answer_as_others_do(
     ]
 
 
-def test_a_model_outlives_its_shards(data: Interactions, tmp_path: Path) -> None:
+def test_a_model_outlives_its_shards(
+    data: Interactions, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     shards = data.to_shards(tmp_path / "s")
     fit(shards, {"max_iter": 2}).save(tmp_path / "model")
-    shutil.rmtree(tmp_path / "s")
+    assert not caplog.messages
+    more = Interactions.from_arrays([10**6], [0], [1.0])
+    for change in ("others", "none"):
+        if change == "others":
+            more.to_shards(shards.folder, append=True)
+        else:
+            shutil.rmtree(shards.folder)
+        loaded = hcpf.load(tmp_path / "model")
+        assert loaded.data is None
+        assert caplog.records[-1].levelname == "WARNING"
+        assert f"without its training data, the shards in {shards.folder}:" in caplog.messages[-1]
+        with pytest.raises(InputError, match="does not have its training data"):
+            loaded.recommend([3])
+    assert len(loaded.recommend([3], n=2, seen=data)) == 2
+
+
+def test_a_model_of_some_entries_of_shards_is_saved_without_them(
+    data: Interactions, folders: dict[int, Shards], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts = split(folders[1], random_state=0)
+    model = fit(parts.train, {"max_iter": 2})
+    model.save(tmp_path / "model", include_data=False)
+    assert not caplog.messages
+    model.save(tmp_path / "model", overwrite=True)
+    assert f"{tmp_path / 'model'} is saved without its training data" in caplog.messages[-1]
     loaded = hcpf.load(tmp_path / "model")
     assert loaded.data is None
     assert len(loaded.recommend([3], n=2, seen=data)) == 2

@@ -165,7 +165,7 @@ def _median_value(model: "FittedModel", item: Any) -> float:
     """Return the median of an item's entries, or of all where it has none: a value that exists."""
     if model.data is None:
         raise InputError(
-            f"--basket {item}: this model was saved without its training data. Pass the value, for "
+            f"--basket {item}: this model does not have its training data. Pass the value, for "
             f"example --basket {item}=1."
         )
     import numpy as np

@@ -557,7 +557,8 @@ class FittedModel:
             Whether a model in that folder may be replaced.
         include_data : bool, default True
             Whether to save the training data, too. They are needed by ``HCPF.partial_fit``, and
-            by ``recommend`` and ``explain`` unless ``seen=`` is given.
+            by ``recommend`` and ``explain`` unless ``seen=`` is given. Of shards only the path of
+            their folder is saved; if they are moved or changed, a warning says so on loading.
         """
         from hcpf.model.persist.model import save
 

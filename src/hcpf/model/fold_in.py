@@ -134,7 +134,7 @@ def extend(
     """
     if model.data is None:
         raise InputError(
-            "partial_fit adds entries to the training data, but this model was saved without them. "
+            "partial_fit adds entries to the training data, which this model does not have. "
             "Call fit on all entries, with warm_start=True to begin from this model."
         )
     more = _with_new_ids(model, X)

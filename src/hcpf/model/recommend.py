@@ -43,7 +43,7 @@ def seen_matrix(model: "FittedModel", seen: Any, purpose: str) -> Csr:
         return over_both("seen", seen, model.user_index, model.item_index)
     if model.data is None:
         raise InputError(
-            f"{purpose} requires the entries of the users, but this model was saved without "
+            f"{purpose} requires the entries of the users, but this model does not have its "
             "training data. Pass them as seen=."
         )
     return model.data.matrix

@@ -28,10 +28,10 @@ def fitted_model(model: Any) -> FittedModel:
 
 
 def training_data(model: FittedModel) -> Interactions:
-    """Return the data that a model was trained on, or raise an error if it was not kept."""
+    """Return the data that a model was trained on, or raise an error if it has none."""
     if model.data is None:
         raise InputError(
-            "This model was saved without its training data, which are needed here. Save it with "
-            "include_data=True."
+            "This requires the training data, which this model does not have. Save it with "
+            "include_data=True, and keep its shards where they are."
         )
     return model.data

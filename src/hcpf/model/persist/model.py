@@ -71,9 +71,8 @@ def save(model: FittedModel, path: Path, *, overwrite: bool, include_data: bool)
         matrix = model.data.matrix
         if isinstance(matrix, StoredMatrix):
             about["data_fingerprint"] = fingerprint(matrix.identity)
-            if include_data and isinstance(model.data, Shards):
-                folder = str(model.data.folder.absolute())
-                about["shards"] = {"folder": folder, "digest": model.data.digest}
+            if include_data:
+                about |= _shards_as_json(model.data, path)
         else:
             parts = {"indptr": matrix.indptr, "indices": matrix.indices, "values": matrix.data}
             about["data_fingerprint"] = fingerprint(*parts.values())
@@ -162,17 +161,33 @@ def _folded(axis: Any) -> Folded | None:
     return Folded(Axis(axis))
 
 
+def _shards_as_json(data: Interactions, path: Path) -> dict[str, Any]:
+    """Return where the shards of a model are; nothing for some of their entries."""
+    if isinstance(data, Shards):
+        return {"shards": {"folder": str(data.folder.absolute()), "digest": data.digest}}
+    logger.warning(
+        "The model %s is saved without its training data, because they are some of the entries of "
+        "shards and have no folder of their own. Once it is loaded, pass seen= to recommend() and "
+        "explain(), or fit to data.to_shards(folder).", path
+    )  # fmt: skip
+    return {}
+
+
 def _open_shards(about: Any) -> Shards | None:
     """Open the shards that a model was fitted to; None if they are gone or others by now."""
+    folder = str(about["folder"])
     try:
-        shards = Shards.open(str(about["folder"]), check=False)
+        shards = Shards.open(folder, check=False)
+        problem = "" if shards.digest == about["digest"] else f"{folder} holds other entries now."
     except HcpfError as error:
-        logger.info("The model is used without its training data: %s", error)
-        return None
-    if shards.digest != about["digest"]:
-        logger.info("The model is used without its training data: %s changed.", shards.folder)
-        return None
-    return shards
+        shards, problem = None, str(error)
+    if not problem:
+        return shards
+    logger.warning(
+        "The model is used without its training data, the shards in %s: %s Move them back, or pass "
+        "seen= to recommend() and explain().", folder, problem
+    )  # fmt: skip
+    return None
 
 
 # -- tensors ----------------------------------------------------------------------------------
