@@ -13,9 +13,9 @@ from hcpf.core.kernels import DIRECT, GRID, SHIFT, TableArrays
 from hcpf.core.tabulation import (
     MAX_WEIGHTS,
     OCTAVES,
-    Mapping,
+    AllValues,
     Tabulated,
-    Values,
+    ValueFunction,
     last_count,
     nodes_of,
     number_values,
@@ -37,7 +37,7 @@ _LARGEST_SHIFT = 60.0  # largest |log coordinate|; float32 could overflow above 
 def tabulate_separable(
     value_model: ValueModel,
     form: Separable,
-    values: Values,
+    values: AllValues,
     max_count: int | None,
     max_log2_rate: FloatArray | None,
 ) -> Tabulated:
@@ -84,7 +84,7 @@ def _shift(
     weights: FloatArray,
     g_range: FloatArray,
     octaves: tuple[int, int],
-) -> tuple[TableArrays, Mapping]:
+) -> tuple[TableArrays, ValueFunction]:
     center = 0.5 * float(g_range.sum())
     margin = int(np.ceil(0.5 * np.ptp(g_range) / np.log(2.0))) + 1
     octaves = octaves[0] - margin, octaves[1] + margin
@@ -100,12 +100,12 @@ def _shift(
 
 def _grid(
     form: Separable,
-    values: Values,
+    values: AllValues,
     weights: FloatArray,
     phi: FloatArray,
     sign: float,
     octaves: tuple[int, int],
-) -> tuple[TableArrays, Mapping] | None:
+) -> tuple[TableArrays, ValueFunction] | None:
     smallest = _NEGLIGIBLE_G / max(float(np.abs(phi).max()), 1.0)
 
     def log_size(y: FloatArray) -> FloatArray:
@@ -129,7 +129,9 @@ def _grid(
     return arrays._replace(places=log_g, sign=sign), locate
 
 
-def _direct(form: Separable, values: Values, weights: FloatArray) -> tuple[TableArrays, Mapping]:
+def _direct(
+    form: Separable, values: AllValues, weights: FloatArray
+) -> tuple[TableArrays, ValueFunction]:
     # Values are known by their number, since g itself may need more digits than float32 has.
     distinct = values.distinct()
     step = -(-len(distinct) // _MOST_NUMBERS)

@@ -30,9 +30,9 @@ from hcpf.core.kernels import DIRECT, KNOWN, ROWS, TableArrays
 from hcpf.core.tabulation import (
     MAX_WEIGHTS,
     OCTAVES,
-    Mapping,
+    AllValues,
     Tabulated,
-    Values,
+    ValueFunction,
     nodes_of,
     octaves_of,
     pack,
@@ -61,7 +61,7 @@ class CountTables:
     max_log2_rate: FloatArray
     """Log2 of the largest rate, in the tables' scale, that is served: for each distinct value where
     they have separate weights, otherwise for all."""
-    locate: Mapping
+    locate: ValueFunction
     """The coordinates of values; NaN for values that the tables were not made for."""
     row_coordinates: NDArray[np.float32] | None = None
     """The coordinates of the distinct values, ascending, where only some have rows."""
@@ -112,7 +112,7 @@ def tabulate_values(
     entries. ``max_count`` truncates n as the paper's N_tr does; by default every n that counts is
     summed. With ``weights_only`` every value keeps the weights of its n, from which n can be drawn.
     """
-    all_values = Values(values, comm)
+    all_values = AllValues(values, comm)
     tables = make_tables(
         value_model, all_values, max_count, max_log2_rate, weights_only=weights_only
     )
@@ -121,7 +121,7 @@ def tabulate_values(
 
 def make_tables(
     value_model: ValueModel,
-    all_values: Values,
+    all_values: AllValues,
     max_count: int | None = None,
     max_log2_rate: FloatArray | None = None,
     *,
@@ -143,7 +143,7 @@ def make_tables(
 
 def _compound(
     value_model: ValueModel,
-    values: Values,
+    values: AllValues,
     max_count: int | None,
     max_log2_rate: FloatArray | None,
     weights_only: bool,
@@ -170,7 +170,7 @@ def _compound(
 
 def _hurdle(
     value_model: ValueModel,
-    values: Values,
+    values: AllValues,
     max_count: int | None,
     max_log2_rate: FloatArray | None,
 ) -> Tabulated:
@@ -191,7 +191,7 @@ def _hurdle(
     return Tabulated(arrays, np.zeros_like, constant, largest)
 
 
-def _known(element: Element, values: Values) -> Tabulated:
+def _known(element: Element, values: AllValues) -> Tabulated:
     def constant(y: FloatArray) -> FloatArray:
         n = element.n_range(y)[0]
         return element.log_density_unchecked(y, n) - special.gammaln(n + 1.0)

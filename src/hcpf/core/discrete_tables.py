@@ -21,8 +21,8 @@ from hcpf.core.kernels import GRID, ROWS, TableArrays
 from hcpf.core.tabulation import (
     MAX_WEIGHTS,
     OCTAVES,
+    AllValues,
     Tabulated,
-    Values,
     chunks,
     cubic_pieces,
     last_count,
@@ -160,7 +160,7 @@ _SPARE_COUNT = 1.5
 
 def tabulate_by_value(
     value_model: ValueModel,
-    values: Values,
+    values: AllValues,
     distinct: FloatArray,
     max_count: int | None,
     max_log2_rate: FloatArray | None,
@@ -185,7 +185,7 @@ class _Rows:
     """The distinct values with the n that they can have, and what the rows are to serve."""
 
     value_model: ValueModel
-    values: Values
+    values: AllValues
     distinct: FloatArray
     least: FloatArray
     most: FloatArray

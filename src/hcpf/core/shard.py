@@ -28,7 +28,7 @@ from hcpf.core.layout import (
     transposed,
 )
 from hcpf.core.stored_layout import StoredEntries
-from hcpf.core.tabulation import Values as TableValues
+from hcpf.core.tabulation import AllValues
 from hcpf.core.threads import run_in_parallel
 from hcpf.core.value_model import ValueModel
 from hcpf.data.sampling import row_of
@@ -311,7 +311,7 @@ class ShardSource:
         self, value_model: ValueModel, values: Values, max_log2_rate: FloatArray | None
     ) -> tuple[CountTables, Entries, Entries]:
         """Return the same of entries that stay in files."""
-        stored, everything = self._stored, TableValues(self.data.matrix.data, self.comm)
+        stored, everything = self._stored, AllValues(self.data.matrix.data, self.comm)
         tables = make_tables(value_model, everything, self.max_count, max_log2_rate)
 
         def locate(part: NDArray[Any]) -> NDArray[Any]:

@@ -25,10 +25,10 @@ BLOCK_ENTRIES = 1 << 25
 """Entries that are put in another order at once, 4 bytes per column each."""
 
 Column = NDArray[Any]
-Mapping = Callable[[NDArray[Any]], NDArray[Any]]
+ColumnFunction = Callable[[NDArray[Any]], NDArray[Any]]
 
 
-def map_values(values: Any, function: Mapping, folder: Path) -> NDArray[np.float32]:
+def map_values(values: Any, function: ColumnFunction, folder: Path) -> NDArray[np.float32]:
     """Return a function of each value, chunk by chunk, as a mapped array."""
     out = ScratchArray(folder, np.float32)
     for first in range(0, len(values), CHUNK_ENTRIES):
@@ -69,13 +69,15 @@ class StoredEntries:
             return self.matrix.indices
         return self._copied([shard.index for shard in self.matrix.shards], np.int32, None)
 
-    def by_user(self, function: Mapping) -> NDArray[np.float32]:
+    def by_user(self, function: ColumnFunction) -> NDArray[np.float32]:
         """Return a function of each entry's value, in the order of the layout."""
         if self.order is None:
             return map_values(self.matrix.data, function, self.folder)
         return self._copied([shard.value for shard in self.matrix.shards], np.float32, function)
 
-    def _copied(self, parts: list[Column], dtype: Any, function: Mapping | None) -> NDArray[Any]:
+    def _copied(
+        self, parts: list[Column], dtype: Any, function: ColumnFunction | None
+    ) -> NDArray[Any]:
         """Return a column of the shards, in the order of the layout."""
         out = ScratchArray(self.folder, dtype)
         start, stop = self.ends
@@ -122,7 +124,7 @@ class StoredEntries:
             return shard.item_index
         return self._turned(None)
 
-    def by_item(self, function: Mapping, column: NDArray[np.float32]) -> NDArray[np.float32]:
+    def by_item(self, function: ColumnFunction, column: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return a function of each entry's value by item; ``column`` has it by user."""
         shard = self.matrix.shards[0]
         if self.is_mapped and shard.item_value is not None:

@@ -25,34 +25,34 @@ _POOLED_LOW = -80  # row-specific theta moves the rates of a pair further down
 _WIDEST = 120  # octaves in each direction that float32 can represent
 _CHUNK = 1 << 18  # values mapped at once
 
-Mapping = Callable[[FloatArray], FloatArray]
+ValueFunction = Callable[[FloatArray], FloatArray]
 
 
 class Tabulated(NamedTuple):
     """Tables in the making; see ``CountTables``."""
 
     arrays: TableArrays
-    locate: Mapping
+    locate: ValueFunction
     constant: float
     max_log2_rate: FloatArray
     row_coordinates: NDArray[np.float32] | None = None
 
 
-class Values:
+class AllValues:
     """The values of all workers, of which each has its own at hand."""
 
     def __init__(self, own: FloatArray, comm: Collective) -> None:
         self._own, self._comm = own, comm
         self.n_all = sum_scalar(comm, float(len(own)))
 
-    def map(self, function: Mapping) -> NDArray[np.float32]:
+    def map(self, function: ValueFunction) -> NDArray[np.float32]:
         """Apply a function chunk by chunk, so that no float64 array of all entries is made."""
         out = np.empty(len(self._own), np.float32)
         for part in chunks(len(self._own)):
             out[part] = function(np.asarray(self._own[part], dtype=np.float64))
         return out
 
-    def total(self, function: Mapping, *, discrete: bool = False) -> float:
+    def total(self, function: ValueFunction, *, discrete: bool = False) -> float:
         """Return the sum of a function over the worker's own values.
 
         Of discrete values those that are equal are evaluated once per chunk.
@@ -62,7 +62,7 @@ class Values:
         counted = (np.unique(part, return_counts=True) for part in self._parts())
         return float(sum(np.sum(function(values) * counts) for values, counts in counted))
 
-    def range(self, function: Mapping) -> FloatArray:
+    def range(self, function: ValueFunction) -> FloatArray:
         """Return the least and the largest value of a function over all values."""
         low, high = np.inf, -np.inf
         for part in self._parts():

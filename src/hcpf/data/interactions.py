@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # these load pyarrow
     from hcpf.data.annotated import Counts
     from hcpf.data.files.opening import Paths
     from hcpf.data.read_options import Column, DuplicatesChoice, ExcludeItems, Returns
-    from hcpf.data.readers import Entries
+    from hcpf.data.readers import ReadEntries
     from hcpf.data.shards.folder import Shards
 
 logger = logging.getLogger("hcpf")
@@ -301,7 +301,7 @@ class Interactions:
         return cls(counts.matrix, counts.users, counts.items)
 
     @classmethod
-    def _from_entries(cls, entries: "Entries") -> Self:
+    def _from_entries(cls, entries: "ReadEntries") -> Self:
         for remark in entries.remarks:
             logger.info(remark)
         return cls(entries.matrix, entries.users, entries.items)

@@ -31,7 +31,7 @@ Builder = TypeVar("Builder", bound=TripleBuilder)
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
+class ReadEntries:
     """What reading gives: a canonical matrix with its ids, and what was done on the way."""
 
     matrix: CsrArray
@@ -62,7 +62,7 @@ def read_entries(
     options: ReadOptions,
     lenient: bool = False,
     progress: bool | None = None,
-) -> Entries:
+) -> ReadEntries:
     """Read files that all have the columns asked for.
 
     Parameters
@@ -123,7 +123,7 @@ def read_before_and_after(
     moment: np.datetime64,
     options: ReadOptions,
     progress: bool | None = None,
-) -> tuple[Entries, Entries]:
+) -> tuple[ReadEntries, ReadEntries]:
     """Read the rows before a moment and those from then on, as two sets of entries.
 
     Parameters
@@ -194,7 +194,7 @@ def merge_triples(
     options: ReadOptions,
     remarks: Sequence[str] = (),
     merge_all: bool = False,
-) -> Entries:
+) -> ReadEntries:
     """Settle returns, and merge the rows of repeated pairs.
 
     Parameters
@@ -227,7 +227,7 @@ def merge_triples(
             f"Summed the rows of repeated pairs ({len(settled.values):,} rows, "
             f"{count(int(matrix.nnz), 'pair')}){reason} (otherwise pass duplicates=...)."
         )
-    return Entries(
+    return ReadEntries(
         matrix, settled.users, settled.items, [*remarks, *about_returns, *about_pairs],
         n_repeated if is_refused else 0, duplicates,
     )  # fmt: skip

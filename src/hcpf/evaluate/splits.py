@@ -10,7 +10,7 @@ from scipy import sparse
 
 from hcpf._checks import generator, number, whole
 from hcpf._types import Csr
-from hcpf.data.held_out import HeldOutPairs, mark_pairs, sample_missing
+from hcpf.data.held_out import HeldOutPairs, Positions, mark_pairs, sample_missing
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import locate, row_of
@@ -19,7 +19,6 @@ from hcpf.model.alignment import as_interactions
 from hcpf.model.fitted import FittedModel
 
 RandomState = int | np.random.Generator | None
-Entries = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,7 +236,7 @@ def _sizes(data: Interactions, test: float, validation: float) -> tuple[int, int
     return sizes
 
 
-def _by_time(data: Interactions, times: Any, rng: np.random.Generator) -> Entries:
+def _by_time(data: Interactions, times: Any, rng: np.random.Generator) -> Positions:
     """Return the entries in order of time, those of the same time at random."""
     if isinstance(times, Interactions):
         mine, theirs = data.matrix, times.matrix
@@ -258,7 +257,7 @@ def _by_time(data: Interactions, times: Any, rng: np.random.Generator) -> Entrie
     return order[np.argsort(moments[order], kind="stable")]
 
 
-def _distinct(sizes: Entries, n: int, rng: np.random.Generator) -> Entries:
+def _distinct(sizes: NDArray[np.int64], n: int, rng: np.random.Generator) -> Positions:
     """Return ``n`` distinct integers below each of ``sizes``, uniformly drawn."""
     taken = np.empty((len(sizes), 0), np.int64)
     for j in range(n):
@@ -271,7 +270,7 @@ def _distinct(sizes: Entries, n: int, rng: np.random.Generator) -> Entries:
 
 def _hold_out(
     data: Interactions,
-    parts: Sequence[Entries],
+    parts: Sequence[Positions],
     shares: Sequence[float],
     rng: np.random.Generator,
     n_missing: Sequence[int] | None = None,
@@ -284,9 +283,9 @@ def _hold_out(
 
 def _split(
     data: Interactions,
-    parts: Sequence[Entries],
+    parts: Sequence[Positions],
     shares: Sequence[float],
-    missing: tuple[Entries, Entries],
+    missing: tuple[Positions, Positions],
     sizes: Sequence[int] | None = None,
 ) -> Split:
     """Return the split; ``sizes`` are the relative numbers of missing pairs of both parts."""

@@ -63,7 +63,7 @@ def main_sources(
     return sources, shares
 
 
-class Entries(NamedTuple):
+class UserEntries(NamedTuple):
     """Entries of some users, user by user."""
 
     user_index: Positions
@@ -73,10 +73,10 @@ class Entries(NamedTuple):
     values: FloatArray
 
 
-def _own_entries(model: "FittedModel", rows: Positions, seen: Csr) -> Entries:
+def _own_entries(model: "FittedModel", rows: Positions, seen: Csr) -> UserEntries:
     """Return the entries of users in ``seen`` that took part in training."""
     entries = seen[rows].tocoo()
-    own = Entries(
+    own = UserEntries(
         entries.row.astype(np.int64),
         rows[entries.row].astype(np.int64),
         entries.col.astype(np.int64),
@@ -88,15 +88,15 @@ def _own_entries(model: "FittedModel", rows: Positions, seen: Csr) -> Entries:
     marked = model.excluded[rows].tocoo()
     excluded = rows[marked.row].astype(np.int64) * n_items + marked.col
     kept = np.isin(own.users * n_items + own.items, excluded, invert=True)
-    return Entries(own.user_index[kept], own.users[kept], own.items[kept], own.values[kept])
+    return UserEntries(own.user_index[kept], own.users[kept], own.items[kept], own.values[kept])
 
 
 def entries_of(
     model: "FittedModel", users: Positions, items: Positions, values: NDArray[np.floating]
-) -> Entries:
+) -> UserEntries:
     """Return entries that are given by position, with their values as the element sees them."""
     seen = model.element.seen(values.astype(np.float64))
-    return Entries(np.arange(len(users)), users, items, seen)
+    return UserEntries(np.arange(len(users)), users, items, seen)
 
 
 def _blocks(sizes: NDArray[np.integer]) -> list[Positions]:
@@ -107,7 +107,7 @@ def _blocks(sizes: NDArray[np.integer]) -> list[Positions]:
 
 
 def entry_weights(
-    model: "FittedModel", fit: Posterior, own: Entries, axis: Axis = Axis.USERS
+    model: "FittedModel", fit: Posterior, own: UserEntries, axis: Axis = Axis.USERS
 ) -> FloatArray:
     r"""Return :math:`c\,\mathrm E[n_{uj}]\,\varphi_{ujk} / b_{uk}` per entry j and component k.
 
