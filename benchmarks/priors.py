@@ -27,7 +27,8 @@ def settings(density: float, components: int) -> dict[str, dict[str, Any]]:
     expected = expected_count(density)
     chosen: dict[str, dict[str, Any]] = {"paper": {"priors": "paper"}}
     for shape, activity in SHAPES:
-        priors = Priors.matched(expected, components, shape, activity)
+        activities = {"user_activity_shape": activity, "item_activity_shape": activity}
+        priors = Priors.matched(expected, components, shape).with_numbers(activities)
         chosen[f"{shape:g}/{activity:g}"] = {"priors": priors}
     chosen["auto x3"] = {"n_fits": 3}
     return chosen

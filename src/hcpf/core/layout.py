@@ -56,14 +56,6 @@ class Layout:
         """Return the same layout, of which a half-step does the rows ``first`` to ``last``."""
         return Layout(self.entries, self.listed, row_blocks(self.entries, first, last))
 
-    def select(self, rows: NDArray[np.int64]) -> "Layout":
-        """Return the layout of some of the rows."""
-        entries = self.entries._replace(
-            start=self.entries.start[rows], stop=self.entries.stop[rows]
-        )
-        listed = self.listed._replace(start=self.listed.start[rows], stop=self.listed.stop[rows])
-        return Layout(entries, listed, row_blocks(entries))
-
 
 @dataclass(frozen=True, eq=False)
 class UserOrder:

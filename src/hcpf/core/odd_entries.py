@@ -22,7 +22,7 @@ from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis
 from hcpf.core.pooling import Pooling
 from hcpf.core.posterior import Posterior
-from hcpf.core.theta import ThetaPosterior
+from hcpf.core.theta import ThetaPosterior, conjugate_of
 from hcpf.core.value_model import ValueModel
 from hcpf.elements.conjugate import Conjugate
 
@@ -67,8 +67,7 @@ def limit_odd_entries(
             if terms is None or theta is None:
                 break
             if limit is None:
-                assert value_model.element.conjugate is not None
-                limit = choose_limit(theta, terms, value_model.element.conjugate)
+                limit = choose_limit(theta, terms, conjugate_of(value_model.element))
             found[j] = _with_theta(found[j], axis, limited(replace(theta, limit=limit), terms))
     return tuple(found)
 

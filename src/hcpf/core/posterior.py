@@ -104,6 +104,12 @@ class FactorPosterior:
         return draws
 
 
+def unit_rows(rows: NDArray[Any]) -> FloatArray:
+    """Return the rows at length 1; rows of zeros stay so."""
+    rows = rows.astype(np.float64, copy=False)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+
+
 def scale_rows(rows: NDArray[np.float32], factor: FloatArray | None) -> NDArray[np.float32]:
     """Return rows, each multiplied by its factor; themselves without factors."""
     return rows if factor is None else rows * factor[:, None].astype(np.float32)

@@ -79,13 +79,7 @@ class Priors:
         return cls(shape, 0.01, 0.1, shape, 0.01, 0.1)
 
     @classmethod
-    def matched(
-        cls,
-        expected: float,
-        n_components: int,
-        shape: float = FACTOR_SHAPE,
-        activity_shape: float = 1.0,
-    ) -> Self:
+    def matched(cls, expected: float, n_components: int, shape: float = FACTOR_SHAPE) -> Self:
         r"""Moderate shapes whose scale matches the data.
 
         The scale :math:`\eta/\varrho` of the user factors, that of the item factors, and the
@@ -93,7 +87,7 @@ class Priors:
         scale at the mean activity that is matched: E[1/r] is infinite for rho <= 1.)
         """
         mean = shape / np.sqrt(expected / whole("n_components", n_components))
-        return cls(shape, activity_shape, mean, shape, activity_shape, mean)
+        return cls(shape, 1.0, mean, shape, 1.0, mean)
 
     def with_numbers(self, given: Mapping[str, Any]) -> "Priors":
         """Return priors with some numbers replaced.

@@ -227,7 +227,7 @@ def pair_element(
 
     ``posteriors`` are those of the users' and of the items' theta in each of several fits.
     """
-    return Integrated(*pair_theta(_conjugate(element), posteriors, u, i), base=element)
+    return Integrated(*pair_theta(conjugate_of(element), posteriors, u, i), base=element)
 
 
 def pair_theta(
@@ -257,7 +257,7 @@ def pair_means(
     i: NDArray[np.int64],
 ) -> FloatArray:
     """Return the expected mean of one element of pairs given by position."""
-    mean, axes = _conjugate(element).mean, _pooled(users, items, u, i)
+    mean, axes = conjugate_of(element).mean, _pooled(users, items, u, i)
     return _joined(element, [mean(theta.chi, theta.nu)[rows] for theta, rows in axes])
 
 
@@ -298,14 +298,15 @@ def draw_means(
     rng: np.random.Generator,
 ) -> FloatArray:
     """Draw theta once from its posterior; return the mean of an element of each pair."""
-    sample, parts = _conjugate(element).sample_mean, list[FloatArray]()
+    sample, parts = conjugate_of(element).sample_mean, list[FloatArray]()
     for theta, rows in _pooled(users, items, u, i):
         distinct, position = np.unique(rows, return_inverse=True)
         parts.append(sample(theta.chi[distinct], theta.nu[distinct], rng)[position])
     return _joined(element, parts)
 
 
-def _conjugate(element: Element) -> Conjugate:
+def conjugate_of(element: Element) -> Conjugate:
+    """Return the conjugate prior of an element whose mean can be pooled."""
     assert element.conjugate is not None
     return element.conjugate
 
@@ -325,6 +326,6 @@ def _joined(element: Element, parts: list[FloatArray]) -> FloatArray:
     kappa = float(element.kappa)
     if len(parts) == 1:
         return kappa * parts[0]
-    sharing = _conjugate(element).sharing
+    sharing = conjugate_of(element).sharing
     assert sharing is not None
     return kappa * (parts[0] + parts[1] if sharing.additive else parts[0] * parts[1])

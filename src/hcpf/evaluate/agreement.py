@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from hcpf._checks import number, whole
 from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis
-from hcpf.core.posterior import FactorPosterior, Posterior
+from hcpf.core.posterior import FactorPosterior, Posterior, unit_rows
 from hcpf.data.interactions import Interactions
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
@@ -234,7 +234,7 @@ def align(first: Any, second: Any, *, fits: tuple[int, int] = (0, 0)) -> Compone
         raise InputError("align: the models have no items in common.")
     rows = common, positions[common]
     directions = [
-        _directions(posterior.items.mean[at].T)
+        unit_rows(posterior.items.mean[at].T)
         for posterior, at in zip(posteriors, rows, strict=True)
     ]
     cosine = directions[0] @ directions[1].T
@@ -301,17 +301,13 @@ def _isolation(points: FloatArray, n_neighbors: int) -> FloatArray:
 
 def _matched_cosine(by_component: FloatArray, size: int) -> float:
     """Return the mean cosine of matched components over all pairs of fits."""
-    directions = _directions(by_component)
+    directions = unit_rows(by_component)
     cosine = directions @ directions.T
     means: list[float] = []
     for a, b in combinations(range(len(by_component) // size), 2):
         block = cosine[a * size : (a + 1) * size, b * size : (b + 1) * size]
         means.append(float(block[linear_sum_assignment(block, maximize=True)].mean()))
     return float(np.mean(means))
-
-
-def _directions(rows: FloatArray) -> FloatArray:
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
 
 
 def _medians(model: FittedModel, members: list[NDArray[np.intp]]) -> FittedModel:

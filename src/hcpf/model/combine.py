@@ -11,7 +11,7 @@ from hcpf.core import kernels
 from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
 from hcpf.core.rates import pair_rates
-from hcpf.core.theta import ThetaPosterior, pair_element, pair_theta
+from hcpf.core.theta import ThetaPosterior, conjugate_of, pair_element, pair_theta
 from hcpf.elements.base import Element
 
 Positions = NDArray[np.int64]
@@ -79,8 +79,7 @@ class Combined:
 
     def element_means(self, element: Element, users: Positions, items: Positions) -> FloatArray:
         """Return the mean of ``element_at`` under partial pooling, without making the element."""
-        conjugate = element.conjugate
-        assert conjugate is not None
+        conjugate = conjugate_of(element)
         chi, nu = pair_theta(conjugate, self._thetas, users, items)
         return float(element.kappa) * conjugate.mean(chi, nu)
 

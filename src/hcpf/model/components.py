@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hcpf._checks import number, one_of, whole
 from hcpf._types import FloatArray
 from hcpf.core.axis import Axis
-from hcpf.core.posterior import Posterior
+from hcpf.core.posterior import Posterior, unit_rows
 from hcpf.data.canonical import IdArray
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import entry_blocks
@@ -147,7 +147,7 @@ def summarize_components(model: "FittedModel", fit: int = 0) -> Components:
     share = by_component[order] / by_component.sum()
     item_share, user_share = shares(items).T[order], shares(users).T[order]
     overall = np.maximum(share @ item_share, 1e-300)
-    direction = item_share / np.maximum(np.linalg.norm(item_share, axis=1, keepdims=True), 1e-300)
+    direction = unit_rows(item_share)
     by_value = None
     if model.data is not None and not isinstance(model.element, Presence):
         by_value = _values_by_component(posterior, model.data)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hcpf._checks import generator
 from hcpf._types import FloatArray
 from hcpf.core.axis import Axis
+from hcpf.core.posterior import unit_rows
 from hcpf.data.sampling import locate
 from hcpf.errors import InputError, MissingDependencyError
 from hcpf.model.combine import Positions
@@ -98,16 +99,11 @@ def _matched_columns(draws: "PosteriorDraws") -> NDArray[np.int64]:
     """Return, for each draw, its components in the order of those of the first fit."""
     from scipy.optimize import linear_sum_assignment  # which serving a model should not load
 
-    reference = _directions(draws.model.posteriors[0].items.mean_)
+    reference = unit_rows(draws.model.posteriors[0].items.mean_.T)
     found = np.empty((len(draws), draws.model.n_components), np.int64)
     for columns, items in zip(found, draws.items, strict=True):
-        columns[:] = linear_sum_assignment(reference.T @ _directions(items), maximize=True)[1]
+        columns[:] = linear_sum_assignment(reference @ unit_rows(items.T).T, maximize=True)[1]
     return found
-
-
-def _directions(items: NDArray[np.float32]) -> FloatArray:
-    columns = items.astype(np.float64)
-    return columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
 
 
 def _pair_groups(

@@ -16,7 +16,7 @@ from scipy import sparse
 from hcpf._types import Csr
 from hcpf.core import kernels
 from hcpf.core.axis import NO_EXPOSURE, Exposure
-from hcpf.core.posterior import Posterior, scale_rows
+from hcpf.core.posterior import Posterior, scale_rows, unit_rows
 from hcpf.core.threads import run_in_parallel, single_blas_thread
 from hcpf.data.shards.matrix import StoredMatrix
 
@@ -241,9 +241,7 @@ def profiles(mine: Factors, others: Factors) -> Factors:
     gram = others.astype(np.float64).T @ others.astype(np.float64)
     values, vectors = np.linalg.eigh(gram)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    out = mine.astype(np.float64) @ root
-    length = np.linalg.norm(out, axis=1, keepdims=True)
-    return (out / np.maximum(length, 1e-300)).astype(np.float32)
+    return unit_rows(mine.astype(np.float64) @ root).astype(np.float32)
 
 
 def nearest(vectors: Factors, rows: NDArray[np.int64], n: int) -> Iterator[RankedPairs]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hcpf._types import FloatArray
 from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
-from hcpf.core.theta import ThetaPosterior
+from hcpf.core.theta import ThetaPosterior, conjugate_of
 from hcpf.data.sampling import row_of
 from hcpf.elements import Element
 from hcpf.elements.conjugate import Conjugate
@@ -90,7 +90,7 @@ class TypicalValues:
             theta = _pooled(posterior, self.axis).at(rows)
             shape = n_draws, len(rows)
             chi, nu = (np.broadcast_to(x, shape).copy() for x in (theta.chi, theta.nu))
-            means = _conjugate(element).sample_mean(chi, nu, rng)
+            means = conjugate_of(element).sample_mean(chi, nu, rng)
             draws.append(_crossed_mean(element, means, self._partner[fit]))
         low, high = np.quantile(self._count[rows] * np.concatenate(draws), [0.05, 0.95], axis=0)
         return low, high
@@ -127,7 +127,7 @@ def typical_values(model: Any, by: Axis | str) -> TypicalValues:
             f"typical_values: this model has no means per {getattr(by, 'word', by)}. Fit with "
             "vary_by='user', 'item' or 'both'."
         )
-    element, conjugate = model.element, _conjugate(model.element)
+    element, conjugate = model.element, conjugate_of(model.element)
     entries, average = _entries(model, axis)
     count, overall = _element_counts(model, axis)
     n_fits = len(model.posteriors)
@@ -152,17 +152,12 @@ def _entries(model: FittedModel, axis: Axis) -> tuple[NDArray[np.int64], FloatAr
 
 def _median_partner(model: FittedModel, fit: int, axis: Axis) -> float:
     """Return Psi' of the median row; what changes nothing where the axis is not pooled."""
-    conjugate = _conjugate(model.element)
+    conjugate = conjugate_of(model.element)
     theta = model.posteriors[fit].axis(axis).predictive_theta
     if theta is None:
         return 0.0 if conjugate.sharing is not None and conjugate.sharing.additive else 1.0
     known = count_entries(training_data(model).matrix, axis) > 0
     return float(np.median(conjugate.mean(theta.chi[known], theta.nu[known])))
-
-
-def _conjugate(element: Element) -> Conjugate:
-    assert element.conjugate is not None
-    return element.conjugate
 
 
 def _pooled(posterior: Posterior, axis: Axis) -> ThetaPosterior:
@@ -180,7 +175,7 @@ def _prior_levels(conjugate: Conjugate, theta: ThetaPosterior) -> FloatArray:
 
 def _crossed_mean(element: Element, mean: FloatArray, partner: float) -> FloatArray:
     """Return the mean of one element from Psi' of both axes."""
-    sharing = _conjugate(element).sharing
+    sharing = conjugate_of(element).sharing
     added = sharing is not None and sharing.additive
     return float(element.kappa) * (mean + partner if added else mean * partner)
 
