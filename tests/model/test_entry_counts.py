@@ -1,12 +1,13 @@
 """How many entries there are behind predictions and recommendations."""
 
 import numpy as np
+import pytest
 
 import hcpf
 from hcpf import HCPF, simulate
 from hcpf.core.axis import Axis
 from hcpf.elements import Gamma
-from hcpf.model.entry_counts import count_entries
+from hcpf.model.entry_counts import count_entries, entries_of_row, total_entries
 from hcpf.model.predict import predict_table
 
 
@@ -33,3 +34,16 @@ def test_entries_behind_predictions(tmp_path):
     model.save(tmp_path / "bare", include_data=False)
     bare = predict_table(hcpf.load(tmp_path / "bare"), data.users[:12], data.items)
     assert list(bare.columns())[-2:] == ["low", "high"]
+
+
+@pytest.mark.parametrize("axis", Axis)
+def test_entries_on_disk_are_summed_and_found_by_row(tmp_path, axis, monkeypatch):
+    monkeypatch.setattr("hcpf.model.entry_counts.CHUNK_ENTRIES", 7)
+    data = simulate(30, 12, element=Gamma(2, 0.1), density=0.3, random_state=0).interactions
+    table = data.matrix.toarray() if axis is Axis.USERS else data.matrix.toarray().T
+    for matrix in (data.matrix, data.to_shards(tmp_path / "shards", n_shards=3).matrix):
+        np.testing.assert_allclose(total_entries(matrix, axis), table.sum(axis=1))
+        for row in (0, 5, len(table) - 1):
+            partners, values = entries_of_row(matrix, axis, row)
+            assert partners.tolist() == np.flatnonzero(table[row]).tolist()
+            np.testing.assert_array_equal(values, table[row, partners])
