@@ -153,6 +153,25 @@ def test_the_prior_of_the_activities_is_drawn_from_its_posterior():
     assert chain.priors.item_activity_shape == PRIORS.item_activity_shape
 
 
+def test_the_scale_of_the_factors_does_not_depend_on_the_start():
+    """Users times c and items by c have the same rates: a prior of their scale has to decide."""
+    value_model = ValueModel(Gamma(2.0, 1.0))
+    values, excluded = small_world(value_model.element, shape=(60, 40))
+    data, means = as_data(values, excluded, value_model), []
+    for multiple in (1e-3, 1e3):
+        chain = Chain(data, at_means(values.shape, 2), np.random.default_rng(0))
+        for axis, factor in ((Axis.USERS, multiple), (Axis.ITEMS, 1.0 / multiple)):
+            chain._factors[axis] *= np.float32(factor)
+            chain._activity[axis] /= factor
+        found = []
+        for _ in range(300):
+            chain.sweep()
+            assert chain.priors.user_activity_mean == PRIORS.user_activity_mean
+            found.append([chain.factors(axis).mean() for axis in Axis])
+        means.append(np.log(found[100:]).mean(axis=0))
+    np.testing.assert_allclose(means[0], means[1], atol=0.2)
+
+
 @pytest.mark.parametrize("case", EVERYDAY, ids=lambda case: case.element.name)
 def test_the_number_of_elements_follows_its_weights(case):
     """One user with many entries of few values, at a known rate: frequencies of n."""

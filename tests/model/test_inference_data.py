@@ -44,8 +44,9 @@ def test_arviz_summarizes_the_rates_and_factors(arviz, model):
     assert found.posterior.sizes["chain"] == 4
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        table = arviz.summary(found, var_names=["rate", "item_factors", "user_activity_mean"])
+        table = arviz.summary(found, var_names=["rate", "item_factors", "item_activity_mean"])
     assert len(table) == 40 * 30 + 30 * 3 + 1
+    assert "user_activity_mean" not in found.posterior  # it fixes the scale
     drawn = model.posterior.rate(3, 7)
     np.testing.assert_allclose(table.loc["rate[3, 7]", "mean"], drawn.mean(), atol=2e-3)
     assert 0.9 < table.loc["rate[3, 7]", "r_hat"] < 1.2
@@ -115,7 +116,7 @@ def test_without_training_data_there_are_rates_only(arviz, model):
     found = replace(model, data=None).posterior.to_arviz([0, 1], 2)
     assert found.groups() == ["posterior"]
     assert found.posterior.rate.shape == (2, 64, 2)
-    assert "user_activity_mean" not in found.posterior
+    assert "item_activity_mean" not in found.posterior
 
 
 def test_errors_say_what_to_do(arviz, model, monkeypatch):

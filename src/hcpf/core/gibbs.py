@@ -1,4 +1,4 @@
-r"""Gibbs sampling of the factors: draws from the posterior itself, begun at a fitted one.
+r"""Gibbs sampling of the factors: draws from the ordinary posterior, begun at a fitted one.
 
 One sweep draws, in this order and given everything else,
 
@@ -9,7 +9,15 @@ One sweep draws, in this order and given everything else,
   \rho/\varrho + \sum_k s_{uk})`;
 * the same for the items;
 * the prior of the activities of each axis, :math:`\rho` and :math:`\rho/\varrho`, from the
-  activities: where rows have few entries it decides how small their rates can be.
+  activities: where rows have few entries it decides how small their rates can be. The fitted
+  numbers are only the start, whether they were estimated or given. Axes of fewer than 20 rows
+  keep theirs.
+
+The priors of :math:`\varrho` and :math:`\varpi` are uniform in the logarithm, and multiplying all
+user factors and dividing all item factors by the same number changes neither rates nor likelihood.
+Where both axes learn their priors, every sweep therefore ends with the multiple at which
+:math:`\varrho` is the fitted one: the draws are those under a prior that fixes
+:math:`\varrho`, and the distribution of the rates is that under any other proper prior of it.
 
 The target is the ordinary posterior even if the fit was tempered. The element stays as it was
 fitted; under partial pooling the rates of a pair are shifted as in training, by the expected
@@ -85,6 +93,7 @@ class Chain:
         self, data: GibbsData, fit: Posterior, rng: np.random.Generator, tempering: float = 1.0
     ) -> None:
         self._rng, self.priors = rng, data.priors
+        self._user_mean = data.priors.user_activity_mean
         # Known exposures multiply the factors here, as in training.
         self._exposure = {axis: fit.axis(axis).exposure for axis in Axis}
         self._factors = dict[Axis, Draw]()
@@ -112,6 +121,7 @@ class Chain:
             others_sum = self._factors[axis.other].sum(axis=0, dtype=np.float64)
             self._draw_axis(axis, sums[axis], others_sum)
             self._draw_prior(axis)
+        self._fix_scale()
 
     def sweep_rows(self, axis: Axis, others: Draw, others_sum: FloatArray, priors: Priors) -> None:
         """Draw one axis once, given the priors and the other axis.
@@ -164,7 +174,7 @@ class Chain:
         """Draw shape and mean of the activities' prior, under scale-free priors."""
         activity, rng, word = self._activity[axis], self._rng, axis.word
         n, total, logs = len(activity), float(activity.sum()), float(np.log(activity).sum())
-        if n < _MIN_ROWS:
+        if not self._learns_prior(axis):
             return
 
         def log_density(log_shape: float) -> float:
@@ -184,6 +194,23 @@ class Chain:
         mean = total * shape / float(rng.standard_gamma(n * shape))
         means = {f"{word}_activity_mean": float(np.clip(mean, *_MEANS))}
         self.priors = replace(self.priors, **{f"{word}_activity_shape": shape}, **means)
+
+    def _learns_prior(self, axis: Axis) -> bool:
+        return len(self._activity[axis]) >= _MIN_ROWS
+
+    def _fix_scale(self) -> None:
+        """Give the users' activities the fitted mean, without a change of any rate."""
+        if not all(self._learns_prior(axis) for axis in Axis):
+            return  # the axis that keeps its prior has a scale
+        multiple = self.priors.user_activity_mean / self._user_mean
+        for axis, factor in ((Axis.USERS, multiple), (Axis.ITEMS, 1.0 / multiple)):
+            self._factors[axis] *= np.float32(factor)
+            self._activity[axis] /= factor
+        self.priors = replace(
+            self.priors,
+            user_activity_mean=self._user_mean,
+            item_activity_mean=self.priors.item_activity_mean * multiple,
+        )
 
 
 def _lay_out(

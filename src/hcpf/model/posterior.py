@@ -2,7 +2,7 @@
 
 The variational posterior of a fit is too narrow: it is cold where the fit was tempered, it contains
 one of several solutions, and it treats factors that compensate each other as independent. With the
-training data, Gibbs sampling draws from the posterior itself (``core.gibbs``): four
+training data, Gibbs sampling draws from the ordinary posterior (``core.gibbs``): four short
 chains or more, each begun at one of the fits. New users are drawn given the draws of the items.
 Without the data, draws come from the variational posterior, without its tempering.
 """
@@ -136,7 +136,8 @@ class PosteriorDraws:
         """Return the draws as ArviZ ``InferenceData``, by chain.
 
         Group ``posterior``: ``user_factors`` and ``item_factors``, whose components are matched to
-        those of the first fit; the shape and mean of the activities' priors, if they were drawn;
+        those of the first fit; the shape and mean of the activities' priors, if they were drawn
+        (the mean of the users' keeps its fitted value where both axes have 20 rows or more);
         and ``rate`` of the pairs. With pairs and training data also ``log_likelihood``,
         ``posterior_predictive`` and ``observed_data`` (each ``value``, 0 for missing pairs) of
         those pairs that were trained on. Chains have equally many draws: surplus ones are dropped.
