@@ -134,8 +134,8 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
     max_iter : int, default 300
         The maximum number of passes over the data per fit.
     tol : float, default 1e-4
-        Stop when the relative change per pass of the ELBO, or of the validation likelihood, falls
-        below this value; 0 disables early stopping.
+        Stop when the relative change per pass of the ELBO, or the rise of the validation
+        likelihood, falls below this value; 0 disables early stopping.
     random_state : int or Generator, optional
         Seed; the same seed gives the same bits.
 
