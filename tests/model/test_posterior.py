@@ -56,6 +56,27 @@ def test_the_same_model_has_the_same_draws_and_n_samples_takes_some(model):
     np.testing.assert_allclose(predicted.rate, chosen.rate([0, 1], [[2], [3]]))
 
 
+def test_chains_that_disagree_are_reported(model, caplog):
+    rng = np.random.default_rng(0)
+    draws = replace(model.posterior, chains=rng.permutation(model.posterior.chains))
+    caplog.clear()
+    module._warn_of_differing_chains(draws, rng)
+    assert not caplog.records
+    users = draws.users * np.where(draws.chains == 0, 20.0, 1.0)[:, None, None]
+    module._warn_of_differing_chains(replace(draws, users=users), rng)
+    assert "the chains disagree about" in caplog.text
+
+
+def test_r_hat_compares_halves_of_chains():
+    same = np.random.default_rng(0).normal(size=(4, 500, 3))
+    np.testing.assert_allclose(module.r_hat(same), 1.0, atol=0.01)
+    apart, drifting = same.copy(), same.copy()
+    apart[0] += 2.0
+    drifting[:, 250:] += 2.0
+    assert (module.r_hat(apart) > 1.2).all()
+    assert (module.r_hat(drifting) > 1.2).all()
+
+
 def test_without_training_data_the_draws_are_variational_and_not_tempered(tmp_path, world, model):
     model.save(tmp_path / "bare", include_data=False)
     bare = FittedModel.load(tmp_path / "bare").posterior

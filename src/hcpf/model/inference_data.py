@@ -31,7 +31,7 @@ def inference_data(draws: "PosteriorDraws", users: Any, items: Any, random_state
     arviz = _arviz()
     if (users is None) != (items is None):
         raise InputError("to_arviz: pass both users and items, whose pairs are meant, or neither.")
-    order = _by_chain(draws.chains)
+    order = by_chain(draws.chains)
     if users is None:
         rows = {axis: np.arange(len(_ids(draws, axis))) for axis in Axis}
         groups, pairs = Groups(), {}
@@ -72,7 +72,7 @@ def _ids(draws: "PosteriorDraws", axis: Axis) -> NDArray[Any]:
     return draws.model.index[axis].ids
 
 
-def _by_chain(chains: NDArray[np.int64]) -> NDArray[np.int64]:
+def by_chain(chains: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the positions of the draws, chains x draws; as many draws of each chain."""
     members = [np.flatnonzero(chains == chain) for chain in np.unique(chains)]
     size = min(map(len, members))

@@ -7,6 +7,7 @@ chains or more, each begun at one of the fits. New users are drawn given the dra
 Without the data, draws come from the variational posterior, without its tempering.
 """
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +27,7 @@ from hcpf.core.priors import Priors
 from hcpf.data.sampling import without
 from hcpf.distributions.pair import tail_of
 from hcpf.model.combine import Positions
-from hcpf.model.inference_data import inference_data
+from hcpf.model.inference_data import by_chain, inference_data
 from hcpf.model.predict import pair_positions
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ _N_DRAWS, _MAX_FACTORS = 128, 1 << 27
 _SWEEPS_OF_NEW_ROWS = 4
 """Per draw of the other axis, which changes little from one to the next."""
 _SEED = 0
+_CHECKED_PAIRS, _MAX_R_HAT, _MAX_SHARE = 500, 1.1, 0.1
+"""Random pairs whose rates are checked, and the share of them that may exceed this R-hat."""
+
+logger = logging.getLogger("hcpf")
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,11 +183,43 @@ def draw_posterior(model: "FittedModel") -> PosteriorDraws:
     else:
         source, draws = "fold-in", _new_row_draws(model, model.folded, rng)
     found = list(draws)
-    return PosteriorDraws(
+    drawn = PosteriorDraws(
         np.stack([one.users for one in found]), np.stack([one.items for one in found]), source,
         np.array([one.fit for one in found]), np.array([one.chain for one in found]),
         tuple(one.priors for one in found), model,
     )  # fmt: skip
+    if source == "gibbs":
+        _warn_of_differing_chains(drawn, rng)
+    return drawn
+
+
+def _warn_of_differing_chains(draws: PosteriorDraws, rng: np.random.Generator) -> None:
+    """Log a warning if many rates of random pairs differ between and within the chains."""
+    users, items = (rng.integers(0, len(f[0]), _CHECKED_PAIRS) for f in (draws.users, draws.items))
+    log_rates = np.log(np.maximum(draws.rates(users, items), np.finfo(float).tiny))
+    order = by_chain(draws.chains)
+    if order.shape[1] < 4:
+        return
+    share = float(np.mean(r_hat(log_rates[order]) > _MAX_R_HAT))
+    if share > _MAX_SHARE:
+        logger.warning(
+            "Posterior draws: the chains disagree about %.0f%% of the rates (R-hat above %g), so "
+            "intervals are rough. posterior.to_arviz(users, items) has what the R-hat of single "
+            "pairs is computed from.",
+            100.0 * share, _MAX_R_HAT,
+        )  # fmt: skip
+
+
+def r_hat(draws: FloatArray) -> FloatArray:
+    """Return the split R-hat of quantities drawn by several chains: chains x draws x quantities.
+
+    Near 1 where halves of chains agree with each other.
+    """
+    size = draws.shape[1] // 2
+    halves = np.concatenate([draws[:, :size], draws[:, -size:]])
+    within = halves.var(axis=1, ddof=1).mean(axis=0)
+    between = halves.mean(axis=1).var(axis=0, ddof=1)
+    return np.sqrt((size - 1.0) / size + between / within)
 
 
 def _n_draws(model: "FittedModel") -> int:
