@@ -101,6 +101,17 @@ def test_masses_of_integers_are_probabilities(parts):
     np.testing.assert_allclose(np.exp(masses.conditional), wanted, rtol=1e-9)
 
 
+def test_integers_are_compared_by_probabilities():
+    """A density at the most frequent integer can be far above 1."""
+    rng = np.random.default_rng(0)
+    values = rng.choice([1.0, 2.0], size=(100, 80), p=[0.95, 0.05])
+    parts = split(values * (rng.random(values.shape) < 0.2), random_state=0)
+    names = ("gamma", "zero_truncated_poisson")
+    table = compare({name: Popularity(name) for name in names}, parts)
+    assert table.best.name == "zero_truncated_poisson"
+    assert all(row.scores.conditional_nonmissing.value < 0.0 for row in table.rows)
+
+
 def test_a_model_that_fails_is_a_result_where_that_is_asked_for(parts):
     broken = HCPF(2, element=Gamma(2.0, 0.5), vary_by="user", hurdle=True, train_on="observed")
     assert "hurdle" in fit_and_score("x", broken, parts, keep_errors=True).error

@@ -93,10 +93,10 @@ def compare(
 
     from hcpf.evaluate import split
     from hcpf.evaluate.candidates import candidate_models
+    from hcpf.evaluate.comparison import scored_by_mass
 
     entries = in_memory(source.read())
     values = entries.values.astype(np.float64)
-    integers = bool(np.all(values == np.floor(values)))
     settings: dict[str, Any] = {
         "max_iter": min(max_iter, _QUICK) if quick else max_iter,
         "random_state": seed,
@@ -108,18 +108,19 @@ def compare(
         values, only=only or (), vary_by=ways, n_components=components, **settings
     )
     parts = split(entries, test=test, validation=0.01, random_state=seed)
+    as_mass = scored_by_mass(parts)
     fit_options = {
         "n_threads": threads, "user_exposure": user_exposure, "item_exposure": item_exposure,
     }  # fmt: skip
-    found, n_left = _run(models, quick and None in ways, parts, top, integers, fit_options)
+    found, n_left = _run(models, quick and None in ways, parts, top, as_mass, fit_options)
     done = [row for row in found if not row.error]
     if not (done or n_left):
         raise InputError(f"no model could be fitted; the first: {found[0].error}")
     verdict = _verdict(done, models, context) if done else None
     if as_json:
-        show_json(_as_json(found, models, verdict, parts, integers, top))
+        show_json(_as_json(found, models, verdict, parts, as_mass, top))
     elif done:
-        _show(found, verdict, integers, top, len(parts.test))
+        _show(found, verdict, as_mass, top, len(parts.test))
     for row in found:
         if row.error:
             note(f"hcpf: failed: {row.name}: {row.error}")
@@ -135,7 +136,7 @@ def _run(
     in_rounds: bool,
     parts: "Split",
     top: int,
-    integers: bool,
+    as_mass: bool,
     fit_options: dict[str, Any],
 ) -> "tuple[list[ModelScores], int]":
     """Fit and score one after the other; return the scores and how many models Ctrl-C skipped."""
@@ -148,7 +149,7 @@ def _run(
         found.append(
             fit_and_score(
                 one.name, one.model, parts, top, about=one.about, early_stopping=True,
-                as_mass=integers, keep_errors=True, progress=False, fit_options=fit_options,
+                as_mass=as_mass, keep_errors=True, progress=False, fit_options=fit_options,
             )
         )  # fmt: skip
 
@@ -283,7 +284,7 @@ def _record(row: "ModelScores") -> dict[str, Any]:
 
 def _as_json(
     found: "list[ModelScores]", models: "list[CandidateModel]", verdict: dict[str, Any] | None,
-    parts: "Split", integers: bool, top: int,
+    parts: "Split", as_mass: bool, top: int,
 ) -> dict[str, Any]:  # fmt: skip
     elements = {one.name: one.element for one in models}
     rows = [
@@ -297,7 +298,7 @@ def _as_json(
     return {
         "train": parts.train.n_observed,
         "test": len(parts.test),
-        "likelihood_of_values": "probability" if integers else "density",
+        "likelihood_of_values": "probability" if as_mass else "density",
         "top": top,
         "models": rows,
         "verdict": verdict,
@@ -309,7 +310,7 @@ def _fixed(places: int, value: float | None) -> str:
 
 
 def _show(
-    found: "list[ModelScores]", verdict: dict[str, Any] | None, integers: bool, top: int,
+    found: "list[ModelScores]", verdict: dict[str, Any] | None, as_mass: bool, top: int,
     n_test: int,
 ) -> None:  # fmt: skip
     fields = [
@@ -331,7 +332,7 @@ def _show(
     show_rows(fields, [_record(row) | {"best": row.name == best} for row in shown])
     if left := [row.name for row in ordered if row not in shown]:
         note(f"Less likely, not shown: {', '.join(left)}.")
-    kind = "probabilities of integers" if integers else "densities"
+    kind = "probabilities of integers" if as_mass else "densities"
     note(
         "Higher is better except for RMSE and time. Log-lik.: log-likelihood of held-out pairs, "
         f"observed and missing, per 1,000 of them; of a value: of the values alone ({kind}). AUC: "

@@ -8,6 +8,7 @@ from typing import Any
 
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.errors import HcpfError, InputError
+from hcpf.evaluate.masses import ValueGrid
 from hcpf.evaluate.ranks import RankingScores, ranking
 from hcpf.evaluate.reliability import Calibration, calibration
 from hcpf.evaluate.scoring import (
@@ -129,6 +130,9 @@ def compare(
 ) -> Comparison:
     """Score models on the same held-out pairs.
 
+    Integers are scored by their probability under every model, other values by their density: see
+    ``scored_by_mass``.
+
     Parameters
     ----------
     models
@@ -155,10 +159,21 @@ def compare(
     """
     if not models:
         raise InputError("compare requires at least one model.")
+    as_mass = scored_by_mass(data)
     return Comparison([
-        fit_and_score(name, model, data, k, on=on, fit_options=fit_options)
+        fit_and_score(name, model, data, k, on=on, as_mass=as_mass, fit_options=fit_options)
         for name, model in models.items()
     ])  # fmt: skip
+
+
+def scored_by_mass(data: Split) -> bool:
+    """Return whether a comparison scores values by their probability: where all are integers.
+
+    There a discrete element may compete with a continuous one, whose density is no probability; it
+    is scored by the probability of rounding to the value.
+    """
+    grid = ValueGrid.of(data)
+    return grid is not None and grid.unit == 1.0
 
 
 def fit_and_score(
