@@ -185,22 +185,21 @@ def test_the_best_of_a_comparison_follows_the_same_rule(table):
     assert Comparison([worse, replace(worse, name="pooled", vary_by="item")]).best is worse
 
 
-def path_of(*tried):
-    return ComponentPath([Candidate(k, Score(value, error), 1.0) for k, value, error in tried])
-
-
 @pytest.mark.parametrize(
     ("tried", "most_likely", "best"),
     [
-        (((10, -5.0, 0.1), (20, -4.0, 0.1), (50, -3.9, 0.2)), 50, 20),
-        (((10, -5.0, 0.1), (20, -4.0, 0.1), (50, -3.9, 0.05)), 50, 50),
-        (((10, -4.0, 2.0), (20, -3.0, 0.1), (50, -3.5, 0.1)), 20, 20),  # its own error counts
-        (((10, -3.0, 0.1), (20, -3.0, 0.1)), 10, 10),
-        (((10, -3.0, float("nan")),), 10, 10),
+        (((10, 1.1, 0.1), (20, 0.1, 0.2), (50, 0.0, 0.0)), 50, 20),
+        (((10, 1.1, 0.1), (20, 0.1, 0.05), (50, 0.0, 0.0)), 50, 50),
+        (((10, 1.0, 2.0), (20, 0.0, 0.0), (50, 0.5, 0.1)), 20, 10),
+        (((10, 0.0, 0.0), (20, 0.0, 0.0)), 10, 10),
+        (((10, 0.0, float("nan")),), 10, 10),
     ],
 )
-def test_the_one_standard_error_rule(tried, most_likely, best):
-    path = path_of(*tried)
+def test_the_one_standard_error_rule_is_about_paired_deficits(tried, most_likely, best):
+    path = ComponentPath([
+        Candidate(k, Score(-5.0 - value, 9.0), 1.0, Score(value, error))
+        for k, value, error in tried
+    ])  # fmt: skip
     assert (path.most_likely, path.best) == (most_likely, best)
 
 
@@ -211,8 +210,13 @@ def test_the_path_is_that_of_fits_made_by_hand(parts):
     wanted = scores(model, parts, on=parts.validation).log_likelihood
     assert path.candidates[1].log_likelihood == wanted
     assert path.most_likely == 3
+    deficit, error = path.candidates[0].deficit, path.candidates[0].log_likelihood.error
+    assert deficit.value == pytest.approx(wanted.value - path.candidates[0].log_likelihood.value)
+    assert 0 < deficit.error < error
+    assert path.candidates[1].deficit == Score(0.0, 0.0)
     assert list(path.to_table().to_pandas().columns) == [
-        "n_components", "log_likelihood", "log_likelihood_error", "seconds",
+        "n_components", "log_likelihood", "log_likelihood_error", "deficit", "deficit_error",
+        "seconds",
     ]  # fmt: skip
     assert repr(path).endswith(f"best {path.best}, most likely 3")
 

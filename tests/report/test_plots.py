@@ -70,7 +70,10 @@ def test_components(model):
 
 def test_component_path():
     tried = ((10, -5.0, 0.1), (20, -4.0, 0.1), (50, -3.9, np.nan))
-    path = ComponentPath([Candidate(k, Score(value, error), 1.0) for k, value, error in tried])
+    path = ComponentPath([
+        Candidate(k, Score(value, error), 1.0, Score(-3.9 - value, 0.2))
+        for k, value, error in tried
+    ])  # fmt: skip
     chart = plots.component_path(path)
     np.testing.assert_array_equal(series(chart, "log-likelihood")[0], [10, 20, 50])
     text = chart.to_svg()

@@ -18,9 +18,10 @@ from hcpf.core.posterior import FactorPosterior, Posterior, unit_rows
 from hcpf.data.interactions import Interactions
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
-from hcpf.evaluate.comparison import fit_and_score, fit_to
+from hcpf.evaluate.comparison import ModelScores, fit_and_score, fit_to
 from hcpf.evaluate.components import (
     data_for_choice,
+    deficits,
     likelihood_of,
     split_for_choice,
     within_one_error,
@@ -50,12 +51,16 @@ class Stability(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ConsensusCandidate:
-    """One number of components: its stability, held-out log-likelihood and seconds."""
+    """One number of components: its stability, held-out log-likelihood and seconds.
+
+    ``deficit`` is by how much the log-likelihood is below the highest, paired by pair.
+    """
 
     n_components: int
     stability: Stability
     log_likelihood: Score
     seconds: float
+    deficit: Score
     start: FittedModel = field(repr=False)
     """The medians of the clusters, before they were refitted."""
 
@@ -82,7 +87,7 @@ class Consensus:
 
     @property
     def best(self) -> int:
-        """The smallest K whose log-likelihood is within one standard error of the highest."""
+        """The smallest K whose deficit is within one standard error of it."""
         return within_one_error(self.candidates)
 
     def refit(self, n_components: int) -> FittedModel:
@@ -101,6 +106,8 @@ class Consensus:
                 **c.stability._asdict(),
                 "log_likelihood": c.log_likelihood.value,
                 "log_likelihood_error": c.log_likelihood.error,
+                "deficit": c.deficit.value,
+                "deficit_error": c.deficit.error,
                 "seconds": c.seconds,
             }
             for c in self.candidates
@@ -173,7 +180,8 @@ def consensus(
     source, options = data_for_choice(data, fit_options)
     parts, pairs = split_for_choice("consensus", source, validation, random_state)
     chosen: dict[str, Any] = {"start": "noise", **settings, "random_state": random_state}
-    candidates: list[ConsensusCandidate] = []
+    found: list[tuple[int, Stability, float, FittedModel]] = []
+    rows: list[ModelScores] = []
     for size in sizes:
         began = perf_counter()
         fits = _estimator(size, n_fits, chosen)
@@ -182,9 +190,14 @@ def consensus(
         members, stability = _cluster(fits.model_, n_neighbors, limit)
         start = _medians(fits.model_, members)
         refitted = _refitted(start, parts.train, parts.held_out, chosen)
-        likelihood = likelihood_of(fit_and_score(str(size), refitted, parts, None, on=pairs))
-        seconds = perf_counter() - began
-        candidates.append(ConsensusCandidate(size, stability, likelihood, seconds, start))
+        rows.append(fit_and_score(str(size), refitted, parts, None, on=pairs))
+        found.append((size, stability, perf_counter() - began, start))
+    candidates = [
+        ConsensusCandidate(size, stability, likelihood_of(row), seconds, deficit, start)
+        for (size, stability, seconds, start), row, deficit in zip(
+            found, rows, deficits(rows), strict=True
+        )
+    ]
     final = (parts.train, parts.held_out) if parts is source else (source, None)
     best, by_size = within_one_error(candidates), {c.n_components: c for c in candidates}
     model = _refitted(by_size[best].start, *final, chosen)

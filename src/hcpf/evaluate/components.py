@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, Protocol, TypeVar
+
+import numpy as np
 
 from hcpf._checks import whole
 from hcpf.core.axis import Axis
@@ -12,7 +13,7 @@ from hcpf.data.held_out import HeldOutPairs
 from hcpf.data.ids import IdIndex
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
-from hcpf.evaluate.comparison import ModelScores, fit_and_score
+from hcpf.evaluate.comparison import ModelScores, fit_and_score, log_likelihood_gain
 from hcpf.evaluate.scoring import Score
 from hcpf.evaluate.splits import RandomState, Split, split
 from hcpf.model.alignment import as_interactions
@@ -32,17 +33,27 @@ class Likely(Protocol):
         """Of held-out pairs."""
         ...
 
+    @property
+    def deficit(self) -> Score:
+        """By how much it is below the highest, paired by pair."""
+        ...
+
 
 C = TypeVar("C", bound=Likely)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A number of components, the held-out log-likelihood, and the seconds of the fit."""
+    """A number of components, the held-out log-likelihood, and the seconds of the fit.
+
+    ``deficit`` is by how much the log-likelihood is below the highest of all candidates. Its
+    standard error is paired by pair, so it is much smaller than that of either log-likelihood.
+    """
 
     n_components: int
     log_likelihood: Score
     seconds: float
+    deficit: Score
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,8 +64,11 @@ class ComponentPath:
 
     Examples
     --------
-    >>> tried = [(10, -52.0), (20, -50.2), (50, -50.0)]
-    >>> path = ComponentPath([Candidate(k, Score(value, 0.3), 1.0) for k, value in tried])
+    >>> tried = [(10, 0.9), (20, 0.2), (50, 0.0)]
+    >>> path = ComponentPath([
+    ...     Candidate(k, Score(-50.0 - deficit, 1.5), 1.0, Score(deficit, 0.3))
+    ...     for k, deficit in tried
+    ... ])
     >>> path.most_likely, path.best
     (50, 20)
     """
@@ -68,7 +82,7 @@ class ComponentPath:
 
     @property
     def best(self) -> int:
-        """The smallest K whose log-likelihood is within one standard error of the highest.
+        """The smallest K whose deficit is within one standard error of it.
 
         Fewer components are faster and easier to interpret.
         """
@@ -85,6 +99,8 @@ class ComponentPath:
                 "n_components": c.n_components,
                 "log_likelihood": c.log_likelihood.value,
                 "log_likelihood_error": c.log_likelihood.error,
+                "deficit": c.deficit.value,
+                "deficit_error": c.deficit.error,
                 "seconds": c.seconds,
             }
             for c in self.candidates
@@ -133,17 +149,26 @@ def choose_components(
     source, options = data_for_choice(data, fit_options)
     parts, pairs = split_for_choice("choose_components", source, validation, random_state)
 
-    def candidate(k: int) -> Candidate:
+    def score(k: int) -> ModelScores:
         model = HCPF(k, random_state=random_state, **settings)
-        row = fit_and_score(str(k), model, parts, None, on=pairs, fit_options=options)
-        return _candidate(k, row)
+        return fit_and_score(str(k), model, parts, None, on=pairs, fit_options=options)
 
-    return ComponentPath([candidate(k) for k in sizes])
+    rows = [score(k) for k in sizes]
+    return ComponentPath([
+        _candidate(k, row, deficit)
+        for k, row, deficit in zip(sizes, rows, deficits(rows), strict=True)
+    ])  # fmt: skip
 
 
-def _candidate(n_components: int, row: ModelScores) -> Candidate:
+def _candidate(n_components: int, row: ModelScores, deficit: Score) -> Candidate:
     assert row.seconds is not None
-    return Candidate(n_components, likelihood_of(row), row.seconds)
+    return Candidate(n_components, likelihood_of(row), row.seconds, deficit)
+
+
+def deficits(rows: Sequence[ModelScores]) -> list[Score]:
+    """Return by how much each log-likelihood is below the highest, paired by pair."""
+    top = max(rows, key=lambda row: likelihood_of(row).value)
+    return [log_likelihood_gain(top, row) for row in rows]
 
 
 def data_for_choice(data: Any, fit_options: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any]]:
@@ -185,10 +210,9 @@ def split_for_choice(
 
 
 def within_one_error(candidates: Sequence[Likely]) -> int:
-    """Return the smallest K within one standard error of the highest log-likelihood."""
-    top = _most_likely(candidates).log_likelihood
-    least = top.value - (top.error if isfinite(top.error) else 0.0)
-    return min(c.n_components for c in candidates if c.log_likelihood.value >= least)
+    """Return the smallest K whose deficit is within one standard error of it."""
+    near = [c for c in candidates if c.deficit.value <= np.nan_to_num(c.deficit.error)]
+    return min(c.n_components for c in near)
 
 
 def _most_likely(candidates: Sequence[C]) -> C:

@@ -247,6 +247,6 @@ def consensus(found: Consensus) -> Charts:
     for (name, values), style in zip(lines.items(), ("model", "observed"), strict=True):
         stability.line(name, sizes, values, style, dots=True)
     likelihood = component_path(ComponentPath([
-        Candidate(c.n_components, c.log_likelihood, c.seconds) for c in found.candidates
+        Candidate(c.n_components, c.log_likelihood, c.seconds, c.deficit) for c in found.candidates
     ]))  # fmt: skip
     return Charts([stability, likelihood])
