@@ -256,9 +256,9 @@ def scores(model: Model, data: Split, on: HeldOutPairs | None = None) -> Scores:
         \mathcal L_{NM} = \sum_{NM} \log \sum_{n \ge 1} p(y_{ui} \mid n)\,
         \mathrm{Po}(n \mid \Lambda_{ui}), \quad
         \mathcal L_{CNM} = \mathcal L_{NM} - \sum_{NM} \log(1 - e^{-\Lambda_{ui}}), \quad
-        \mathcal L = \frac{c N_M}{|M|} \mathcal L_M + \mathcal L_{NM},
+        \mathcal L = \frac{h N_M}{|M|} \mathcal L_M + \mathcal L_{NM},
 
-    M and NM being the held-out missing and observed pairs, c the share held out, and
+    M and NM being the held-out missing and observed pairs, h the share held out, and
     :math:`N_M` the number of missing pairs in the whole matrix.
 
     Parameters
