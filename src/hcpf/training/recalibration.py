@@ -4,6 +4,9 @@ Of a sample of users a fifth of the entries is hidden and their factors are upda
 the items held fixed. Of the ten best unseen items of each user, the hidden ones are then counted.
 Item factors still contain the hidden entries: the part that an entry contributed to its item is
 subtracted before that pair is ranked and predicted. No second fit is needed.
+
+Items are ranked by the mean rate here, although ``recommend`` ranks by consensus: fits agree about
+what their factors remember of hidden entries, so lists by consensus would hold too many of them.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
