@@ -144,7 +144,7 @@ def test_typical_values(data, vary_by, tmp_path):
     model = fitted(data, element="gamma", vary_by=vary_by, hurdle=True)
     page = read(write_report(model, tmp_path / "r.html"))
     assert "typical" in page.ids
-    assert "Half of the users have a typical value below" in page.text
+    assert "Half of the users have an estimated typical value below" in page.text
     assert ("typical-items" in page.ids) == (vary_by == "both")
     highest = typical_values(model, "user").value.max()
     assert short(float(highest)) in page.text

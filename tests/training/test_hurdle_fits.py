@@ -61,6 +61,15 @@ def test_typical_values_are_those_of_one_element(per_item):
     assert found.levels[1] == pytest.approx(np.median(MEANS), rel=0.05)
 
 
+def test_entries_and_averages_are_those_trained_on():
+    excluded = sparse.csr_array((np.ones(40), (np.arange(40), np.zeros(40, int))), RATINGS.shape)
+    model = prepared(2, element="binomial", hurdle=True, vary_by="item", n_fits=1, max_iter=2)
+    found = typical_values(model.fit(RATINGS, exclude=excluded), "item")
+    kept = RATINGS.toarray()[40:, 0]
+    assert found.entries[0] == np.count_nonzero(kept)
+    assert found.average[0] == pytest.approx(kept[kept > 0].mean())
+
+
 def draw_sums():
     rng = np.random.default_rng(1)
     counts = rng.poisson(rng.gamma(0.5, 1.0, (60, 2)) @ rng.gamma(1.0, 0.8, (2, 45)))

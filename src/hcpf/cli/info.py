@@ -248,8 +248,8 @@ def _show_row(about: dict[str, Any], word: str, named: bool) -> None:
 def _show_typical_values(word: str, about: dict[str, Any], *, crossed: bool) -> None:
     other = {"user": "item", "item": "user"}[word]
     facts = {
-        f"fitted {word}s": _levels_text(about["fitted"]),
-        f"a new {word}": _levels_text(about["new"]),
+        f"estimates of {word}s": _levels_text(about["fitted"]),
+        f"prior of a new {word}": _levels_text(about["new"]),
     }
     partner = f", with the median {other}" if crossed else ""
     show_facts(facts, f"\nTypical value per {word}{partner}")

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hcpf._types import FloatArray
+from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
 from hcpf.core.theta import ThetaPosterior, conjugate_of
-from hcpf.data.sampling import row_of
+from hcpf.data.sampling import row_of, without
 from hcpf.elements import Element
 from hcpf.elements.conjugate import Conjugate
 from hcpf.errors import InputError
@@ -38,10 +38,11 @@ class TypicalValues:
     value : ndarray
         The typical value of each row.
     entries, average : ndarray
-        Number of entries of the row in the data, and their average (NaN without any).
+        Number of entries of the row that were trained on, and their average (NaN without any).
     levels, new : ndarray
-        Quantiles at 5%, 50% and 95%: of the typical values of rows with entries, and of that of a
-        new row under the prior.
+        Quantiles at 5%, 50% and 95%: of the estimates in ``value``, of rows with entries; and of
+        the typical value of a new row, drawn from the prior. Estimates are pooled toward the
+        middle, so they vary less than typical values do: the two cannot be compared.
     """
 
     axis: Axis
@@ -142,9 +143,15 @@ def typical_values(model: Any, by: Axis | str) -> TypicalValues:
     return TypicalValues(axis, value, entries, average, levels, new, model, partners, count)
 
 
-def _entries(model: FittedModel, axis: Axis) -> tuple[NDArray[np.int64], FloatArray]:
-    """Return the number of entries of each row, and their average."""
+def _trained_matrix(model: FittedModel) -> Csr:
+    """Return the training data without the excluded entries."""
     matrix = training_data(model).matrix
+    return matrix if model.excluded is None else without(matrix, model.excluded)
+
+
+def _entries(model: FittedModel, axis: Axis) -> tuple[NDArray[np.int64], FloatArray]:
+    """Return the number of trained entries of each row, and their average."""
+    matrix = _trained_matrix(model)
     entries = count_entries(matrix, axis)
     with np.errstate(invalid="ignore"):
         return entries, total_entries(matrix, axis) / entries
@@ -182,7 +189,7 @@ def _crossed_mean(element: Element, mean: FloatArray, partner: float) -> FloatAr
 
 def _element_counts(model: FittedModel, axis: Axis) -> tuple[FloatArray, float]:
     """Return the expected number of elements in a value: of each row on average, and of all."""
-    matrix = training_data(model).matrix
+    matrix = _trained_matrix(model)
     chosen = np.linspace(0, matrix.nnz - 1, min(matrix.nnz, _MAX_ENTRIES)).astype(np.int64)
     users, items = row_of(matrix, chosen), matrix.indices[chosen].astype(np.int64)
     rate = np.maximum(model.combined.rates(users, items), 1e-12)
