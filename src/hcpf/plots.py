@@ -207,10 +207,10 @@ def _differences(claim: Claim, judged: Mapping[str, Judgment]) -> DifferenceList
     range_ = f" They count as similar within {claim.margin:g} of 0." if claim.margin else ""
     return DifferenceList(
         claim.title,
-        f"{claim.text} Right of the dashed line it is so; bars are two standard errors.{range_}",
+        f"{claim.text} Right of the dashed line it is so; bars across it are undecided.{range_}",
         list(names),
         {
-            name: {f.dataset: (f.gap.value, 2.0 * f.gap.error) for f in judgment.findings}
+            name: {f.dataset: (f.gap.value, f.gap.room) for f in judgment.findings}
             for name, judgment in judged.items()
         },
         unit=0.001 if claim.score == "auc" else 0.1,

@@ -220,10 +220,23 @@ def test_paired_errors_from_blocks_are_those_of_the_pairs(computed):
     )
     gap = claims.difference(one, other, "likelihood")
     assert gap.value == pytest.approx(exact.value, rel=1e-5)
-    assert gap.error == pytest.approx(exact.error, rel=0.35)  # of 64 groups
+    assert gap.within == pytest.approx(exact.error, rel=0.35)  # of 64 groups
     auc = claims.difference(one, other, "auc")
     assert auc.value == pytest.approx(one[0].scores["auc"][0] - other[0].scores["auc"][0])
-    assert 0 < auc.error < one[0].scores["auc"][1]
+    assert 0 < auc.within < one[0].scores["auc"][1]
+
+
+def test_values_are_scored_given_that_their_pair_is_observed(computed):
+    """Also those of models trained on observed entries only."""
+    folder, _, found = computed
+    parts = cells.split_of(cells.read_set(cells.find_sets(folder)["ml1m"]), 0)
+    model = DEFAULT.model("HPF", "NM", 0)
+    model.fit(parts.train, exclude=parts.held_out, validation=parts.validation_matrix)
+    key = ("ml1m", "HPF", "NM", 0, "default")
+    cell = next(c for c in found if c.key[:5] == key)
+    exact = pair_scores(model, parts).conditional
+    assert cell.scores["value"][0] == pytest.approx(exact.mean(), rel=1e-5)
+    assert cell.blocks["value"] == pytest.approx(cells._block_means(exact), rel=1e-5)
 
 
 def test_averages_have_the_larger_error():
@@ -234,6 +247,22 @@ def test_averages_have_the_larger_error():
     apart = claims.average([Score(0.0, 0.3), Score(2.0, 0.4)])
     assert apart.value == 1.0
     assert apart.error == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "within", "room"),
+    [
+        ([1.0], 0.3, 0.6),
+        ([1.0, 1.0, 1.0], 0.3, 0.6 / np.sqrt(3.0)),
+        ([0.9, 1.0, 1.1], 0.01, 4.303 * 1.326 * 0.1 / np.sqrt(3.0)),
+        ([0.9, 1.1], 0.01, 12.706 * 1.227 * 0.1),
+    ],
+)
+def test_few_overlapping_splits_need_a_larger_difference(values, within, room):
+    gap = claims.Gap.of([Score(value, within) for value in values])
+    assert gap.value == pytest.approx(1.0)
+    assert gap.room == pytest.approx(room, rel=1e-3)
+    assert gap.scaled(2.0).room == pytest.approx(2.0 * room, rel=1e-3)
 
 
 def fake(model, trained, value, blocks, name="ml1m", score="value", split=0):
@@ -269,7 +298,7 @@ def test_a_claim_of_equality_holds_within_its_margin():
     )
 
     def verdict(gap, error):
-        return claim._verdict(Score(gap, error))
+        return claim._verdict(claims.Gap(gap, error, np.nan, 1))
 
     assert verdict(0.01, 0.01) == "holds"
     assert verdict(0.5, 0.01) == "fails"

@@ -93,6 +93,9 @@ ELEMENTS = ("N", "GA", "IG", "PO", "BI", "NB", "ZTP")
 """The paper's elements by acronym."""
 MISSING_PER_ENTRY = 10.0
 """Missing test pairs per observed one, where the grid has them."""
+_TEST, _VALIDATION = 0.2, 0.01
+TEST_PER_TRAINING = _TEST / (1.0 - _TEST - _VALIDATION)
+"""Test entries per training entry of a split."""
 N_BLOCKS = 64
 """Groups of test pairs whose means are kept: paired errors of any two cells follow from them."""
 BASELINES = ("popularity", "constant")
@@ -221,7 +224,9 @@ def _models_for(tables: set[str], values: FloatArray) -> list[tuple[str, str]]:
 
 def split_of(data: hcpf.Interactions, number: int) -> evaluate.Split:
     """Return one of the splits of a data set, the same for all models."""
-    return evaluate.split(data, missing=MISSING_PER_ENTRY, random_state=number)
+    return evaluate.split(
+        data, test=_TEST, validation=_VALIDATION, missing=MISSING_PER_ENTRY, random_state=number
+    )
 
 
 def compute(
@@ -242,8 +247,8 @@ def compute(
     mass = row.pairs if binary else _with_masses(row.pairs, model, parts)
     return replace(
         cell,
-        scores=_scores(cell.trained_on, row.pairs, mass),
-        blocks=_blocks(cell.trained_on, mass),
+        scores=_scores(binary, row.pairs, mass),
+        blocks=_blocks(binary, mass),
         sizes=(mass.missing_weight * parts.test.n_missing, len(parts.test)),
         pairs=fingerprint(
             parts.test.users, parts.test.items, parts.test.missing_users, parts.test.missing_items
@@ -272,15 +277,11 @@ def _with_masses(pairs: PairScores, model: Any, parts: evaluate.Split) -> PairSc
     return replace(pairs, conditional=found.conditional, log_density=found.log_density)
 
 
-def _scores(
-    trained_on: str, density: PairScores, mass: PairScores
-) -> dict[str, tuple[float, float]]:
+def _scores(binary: bool, density: PairScores, mass: PairScores) -> dict[str, tuple[float, float]]:
     found: dict[str, Score | None] = {}
-    if trained_on != "B":
+    if not binary:
         for name, pairs in (("", mass), ("_density", density)):
-            # Trained on observed entries only, a pair is observed nearly for certain.
-            value = pairs.log_density if trained_on == "NM" else pairs.conditional
-            found[f"value{name}"] = mean_score(value)
+            found[f"value{name}"] = mean_score(pairs.conditional)
             found[f"likelihood{name}"] = pairs.log_likelihood()
     if density.missing is not None:
         found["missing"] = mean_score(density.missing)
@@ -288,12 +289,11 @@ def _scores(
     return {name: (s.value, s.error) for name, s in found.items() if s is not None}
 
 
-def _blocks(trained_on: str, pairs: PairScores) -> dict[str, list[float]]:
+def _blocks(binary: bool, pairs: PairScores) -> dict[str, list[float]]:
     """Return the means of groups of test pairs, which are in random order."""
     found: dict[str, FloatArray] = {}
-    if trained_on != "B":
-        found["observed"] = pairs.log_density
-        found["value"] = pairs.log_density if trained_on == "NM" else pairs.conditional
+    if not binary:
+        found["observed"], found["value"] = pairs.log_density, pairs.conditional
     if pairs.missing is not None:
         found["missing"] = pairs.missing
         found["above"], found["below"] = auc_parts(pairs.rate, -pairs.missing)

@@ -5,10 +5,19 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from scipy import stats
 
 from hcpf._types import FloatArray
 from hcpf.evaluate.scoring import Score, mean_score
-from hcpf.experiments.cells import BASELINES, ELEMENTS, GROUPS, STAND_INS, Cell, Recipe
+from hcpf.experiments.cells import (
+    BASELINES,
+    ELEMENTS,
+    GROUPS,
+    STAND_INS,
+    TEST_PER_TRAINING,
+    Cell,
+    Recipe,
+)
 
 _PARTS = {"likelihood": ("observed", "missing"), "value": ("value",), "auc": ("above", "below")}
 
@@ -33,7 +42,56 @@ def average_score(cells: Iterable[Cell], name: str) -> Score | None:
     return average([score for cell in cells if (score := cell.score(name)) is not None])
 
 
-def difference(first: Iterable[Cell], second: Iterable[Cell], name: str) -> Score | None:
+@dataclass(frozen=True)
+class Gap:
+    """A paired difference of two cells, averaged over splits.
+
+    Attributes
+    ----------
+    value : float
+        The mean difference.
+    within, between : float
+        Standard errors of it: over the pairs within the splits, and over the splits (NaN for one).
+    n_splits : int
+        Splits that both cells have.
+    """
+
+    value: float
+    within: float
+    between: float
+    n_splits: int
+
+    @classmethod
+    def of(cls, scores: Sequence[Score]) -> "Gap":
+        """Return the average of the differences of single splits."""
+        values = np.array([score.value for score in scores])
+        within = float(np.sqrt(np.sum([score.error**2 for score in scores]))) / len(scores)
+        return cls(float(values.mean()), within, mean_score(values).error, len(scores))
+
+    @property
+    def score(self) -> Score:
+        """The difference with the larger of the two standard errors."""
+        return Score(self.value, float(np.fmax(self.within, self.between)))
+
+    @property
+    def room(self) -> float:
+        """How far from 0 the difference is decided, by both of its errors.
+
+        Splits share most of their training data, so the error over them is multiplied by
+        sqrt(1 + J n_test / n_train) and by the 97.5% quantile of Student's t with J - 1 degrees of
+        freedom (Nadeau and Bengio 2003).
+        """
+        inflation = float(np.sqrt(1.0 + self.n_splits * TEST_PER_TRAINING))
+        quantile = float(stats.t.ppf(0.975, max(self.n_splits - 1, 1)))
+        return float(np.fmax(_ERRORS * self.within, quantile * inflation * self.between))
+
+    def scaled(self, factor: float) -> "Gap":
+        """Return the difference in another unit."""
+        errors = factor * self.within, factor * self.between
+        return Gap(factor * self.value, *errors, self.n_splits)
+
+
+def difference(first: Iterable[Cell], second: Iterable[Cell], name: str) -> Gap | None:
     """Return how much the first is above the second, over the splits that both have.
 
     ``name`` is "likelihood", "value" or "auc".
@@ -41,7 +99,8 @@ def difference(first: Iterable[Cell], second: Iterable[Cell], name: str) -> Scor
     others = {cell.split: cell for cell in second}
     pairs = [(cell, others[cell.split]) for cell in first if cell.split in others]
     found = [_of_split(one, other, name) for one, other in pairs]
-    return average([score for score in found if score is not None])
+    known = [score for score in found if score is not None]
+    return Gap.of(known) if known else None
 
 
 def _of_split(one: Cell, other: Cell, name: str) -> Score | None:
@@ -62,11 +121,10 @@ def _block_error(one: Cell, other: Cell, part: str) -> float:
     return mean_score(gap).error
 
 
-def per_entry(score: Score, cell: Cell) -> Score:
-    """Return a likelihood per 1,000 pairs in nats per observed test pair."""
+def per_entry(gap: Gap, cell: Cell) -> Gap:
+    """Return a difference of likelihoods per 1,000 pairs in nats per observed test pair."""
     n_missing, n_observed = cell.sizes
-    scale = (n_missing + n_observed) / n_observed / 1000.0
-    return Score(scale * score.value, scale * score.error)
+    return gap.scaled((n_missing + n_observed) / n_observed / 1000.0)
 
 
 Verdict = Literal["holds", "fails", "undecided"]
@@ -77,7 +135,7 @@ _RATINGS, _COUNTS, _NEAR_BINARY, _CONTINUOUS = GROUPS.values()
 _MONEY = _CONTINUOUS[:2]
 _ALL = tuple(STAND_INS)
 _DISCRETE = (*_RATINGS, *_COUNTS, *_NEAR_BINARY)
-_ERRORS = 2.0  # standard errors beyond which a difference is decided
+_ERRORS = 2.0  # standard errors over pairs beyond which a difference is decided
 
 
 @dataclass(frozen=True)
@@ -87,7 +145,7 @@ class Comparison:
     first: tuple[str, str]
     second: tuple[str, str]
 
-    def difference(self, found: Found, score: str) -> Score | None:
+    def difference(self, found: Found, score: str) -> Gap | None:
         """Return the paired difference on a data set; None where a cell is missing."""
         one, other = found.get(self.first, []), found.get(self.second, [])
         gap = difference(one, other, score)
@@ -145,9 +203,8 @@ class Claim:
         # The comparison that decides: the one with the smallest difference.
         return Finding(dataset, min(known, key=lambda gap: gap.value), decided)
 
-    def _verdict(self, gap: Score) -> Verdict:
-        room = _ERRORS * gap.error
-        low, high = gap.value - room, gap.value + room
+    def _verdict(self, gap: Gap) -> Verdict:
+        low, high = gap.value - gap.room, gap.value + gap.room
         if self.margin:
             if -self.margin < low and high < self.margin:
                 return "holds"
@@ -162,7 +219,7 @@ class Finding:
     """The verdict on a claim for one data set, with the difference that decided it."""
 
     dataset: str
-    gap: Score
+    gap: Gap
     verdict: Verdict
 
 

@@ -140,7 +140,7 @@ def render_gains(kind: str, cells: Iterable[Cell], recipe: Recipe, group: str) -
         other = (f"{kind}-{row[0].partition('-')[2]}", "F")
         cells_of = found[column]
         gap = difference(cells_of.get(row, []), cells_of.get(other, []), "likelihood")
-        return NOT_APPLICABLE if gap is None else f"{'+' if gap.value > 0 else ''}{gap}"
+        return NOT_APPLICABLE if gap is None else f"{'+' if gap.value > 0 else ''}{gap.score}"
 
     return _markdown(rows, columns_of(found, group), entry)
 
