@@ -81,7 +81,15 @@ def test_predictions_say_on_how_many_entries_they_rest(screen, shop):
         ["4", "/", "6"],
     ]
     _, lines = screen("explain", shop[0], "Ann", "p0")
-    assert "  entries            4 entries of the user, 5 of the item" in lines
+    assert "  entries user / item  4 / 5" in lines
+
+
+def test_explain_where_the_entries_of_the_item_are_not_known(screen, shop, tmp_path):
+    new = HCPF.load(shop[0]).fold_in({"p0": 1000.0, "p1": 1250.0})
+    new.save(tmp_path / "new")
+    code, lines = screen("explain", "new", "new", "p2")
+    assert code == 0
+    assert "  entries user / item  2 / –" in lines
 
 
 def test_somebody_who_has_everything(screen, shop):

@@ -7,7 +7,15 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.inputs import load_model, parse_ids, read_names
-from hcpf.cli.output import Field, number, percent, show_facts, show_json, show_rows
+from hcpf.cli.output import (
+    Field,
+    for_terminal,
+    number,
+    percent,
+    show_facts,
+    show_json,
+    show_rows,
+)
 
 if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
@@ -59,16 +67,13 @@ def _describe(
 def _show(about: dict[str, Any], named: bool) -> None:
     item = f"{about['item']} ({about['name']})" if about["name"] else about["item"]
     if sys.stdout.isatty():
-        from hcpf.data.words import count
-
         show_facts(
             {
                 "probability": percent(about["probability"]),
                 "value if observed": f"{number(about['value'])} (90% from {number(about['low'])} "
                 f"to {number(about['high'])})",
                 "expected value": about["expected_value"],
-                "entries": f"{count(about['user_entries'], 'entry')} of the user, "
-                f"{about['item_entries']:,} of the item",
+                "entries user / item": for_terminal(about)["entries"],
             },
             f"User {about['user']}, item {item}",
         )
