@@ -171,14 +171,14 @@ def test_update_adds_entries_users_and_items(run_json, invoke, fails, pooled, tm
 
 
 def test_compare_ends_with_a_command_to_copy(run, sales):
-    options = ["-K", "2", "--max-iter", "2", "--only", "gamma", "--vary-by", "shared"]
+    options = ["-K", "2", "--max-iter", "2", "--only", "gamma", "--vary-by", "shared", "--quick"]
     result = run(["compare", str(sales), *options, "--value", "spend", "--json"])
     command = json.loads(result.stdout)["verdict"]["command"]
-    assert command is None or command.startswith(f"hcpf fit {sales} ")
-    if command is not None:
-        assert "--value spend" in command
-        assert "--components 2" in command
-        assert "--element gamma" in command
+    assert command.startswith(f"hcpf fit {sales} ")
+    assert "--value spend" in command
+    assert "--components 2" in command
+    assert "--element gamma" in command
+    assert "--quick" not in command  # which would fit less than the comparison did
 
 
 def test_evaluate_shows_a_baseline(run, sales):

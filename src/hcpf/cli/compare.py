@@ -211,7 +211,7 @@ def _fit_command(winner: "CandidateModel", context: typer.Context) -> str | None
     if winner.element is None:
         return None
     words, shared = ["hcpf", "fit", *context.params["data"]], set(signature(fit).parameters)
-    shared -= {"data", "vary_by"}
+    shared -= {"data", "vary_by", "quick"}  # --quick shortens the comparison alone
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         given = source is not None and source.name == "COMMANDLINE"
