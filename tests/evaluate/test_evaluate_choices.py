@@ -20,6 +20,8 @@ from hcpf.evaluate import (
     calibration,
     choose_components,
     compare,
+    consensus,
+    evaluate_model,
     fit_and_score,
     leave_out,
     log_likelihood_gain,
@@ -46,6 +48,18 @@ def table(parts):
     fitted = HCPF(3, random_state=0, **QUICK).fit(parts.train, exclude=parts.held_out)
     models = {"hcpf": fitted, "popular": Popularity(), "one": GlobalElement()}
     return compare(models, parts, k=10)
+
+
+def test_a_typo_in_fit_options_is_an_error(parts):
+    options = {"user_exposur": 2.0}
+    for evaluated in (
+        lambda: compare({"popular": Popularity()}, parts, fit_options=options),
+        lambda: evaluate_model(HCPF(2, **QUICK), parts, fit_options=options),
+        lambda: choose_components(parts, [2], fit_options=options),
+        lambda: consensus(parts, 2, fit_options=options),
+    ):
+        with pytest.raises(InputError, match=r"'user_exposur'.* such as user_exposure"):
+            evaluated()
 
 
 def test_rows_are_what_each_measure_gives(parts, table):

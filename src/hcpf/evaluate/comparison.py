@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from inspect import signature
 from time import perf_counter
 from typing import Any
 
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.errors import HcpfError, InputError
+from hcpf.estimator import HCPF
 from hcpf.evaluate.masses import ValueGrid
 from hcpf.evaluate.ranks import RankingScores, ranking
 from hcpf.evaluate.reliability import Calibration, calibration
@@ -159,6 +161,7 @@ def compare(
     """
     if not models:
         raise InputError("compare requires at least one model.")
+    check_fit_options(fit_options, *models.values())
     as_mass = scored_by_mass(data)
     return Comparison([
         fit_and_score(name, model, data, k, on=on, as_mass=as_mass, fit_options=fit_options)
@@ -217,7 +220,8 @@ def fit_and_score(
     n_threads, progress
         As in ``HCPF.fit``; models whose ``fit`` does not take them are fitted without.
     fit_options
-        Further arguments of ``fit``, such as ``user_exposure``, for models that take them.
+        Further arguments of ``fit``, such as ``user_exposure``; a model whose ``fit`` does not take
+        them is fitted without.
     """
     try:
         seconds = None
@@ -268,6 +272,18 @@ def fit_to(
     if getattr(model, "interrupted_", False):
         raise KeyboardInterrupt
     return perf_counter() - began
+
+
+def check_fit_options(options: Mapping[str, Any] | None, *models: Any) -> None:
+    """Raise an InputError for a name that neither ``HCPF.fit`` nor ``fit`` of a model takes."""
+    fits = [one.fit for one in (HCPF, *models) if hasattr(one, "fit")]
+    taken = {name for fit in fits for name in signature(fit).parameters}
+    for name in options or ():
+        if name not in taken:
+            similar = get_close_matches(name, taken, n=1) or ["user_exposure"]
+            raise InputError(
+                f"fit_options: no fit takes {name!r}. Pass its arguments, such as {similar[0]}."
+            )
 
 
 def log_likelihood_gain(first: ModelScores, second: ModelScores) -> Score:

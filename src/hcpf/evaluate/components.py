@@ -13,7 +13,12 @@ from hcpf.data.held_out import HeldOutPairs
 from hcpf.data.ids import IdIndex
 from hcpf.errors import InputError
 from hcpf.estimator import HCPF
-from hcpf.evaluate.comparison import ModelScores, fit_and_score, log_likelihood_gain
+from hcpf.evaluate.comparison import (
+    ModelScores,
+    check_fit_options,
+    fit_and_score,
+    log_likelihood_gain,
+)
 from hcpf.evaluate.scoring import Score
 from hcpf.evaluate.splits import RandomState, Split, split
 from hcpf.model.alignment import as_interactions
@@ -176,6 +181,7 @@ def data_for_choice(data: Any, fit_options: Mapping[str, Any] | None) -> tuple[A
 
     A layer and columns of an AnnData are read here, because parts of it have none.
     """
+    check_fit_options(fit_options)
     options = dict(fit_options or {})
     if isinstance(data, Split):
         return data, options

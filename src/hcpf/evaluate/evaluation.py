@@ -14,7 +14,7 @@ from hcpf._types import FloatArray
 from hcpf.elements import Degenerate, Presence
 from hcpf.errors import InputError
 from hcpf.evaluate.baselines import HPF, BinaryHPF, GlobalElement, PerItemElement, Popularity
-from hcpf.evaluate.comparison import ModelScores, fit_and_score
+from hcpf.evaluate.comparison import ModelScores, check_fit_options, fit_and_score
 from hcpf.evaluate.predictive_checks import ValueCheck, check_values
 from hcpf.evaluate.scoring import explains_missing
 from hcpf.evaluate.splits import Split
@@ -133,6 +133,7 @@ def evaluate_model(
     >>> [row.name for row in found.models]
     ['This model', 'Popularity', 'Binary HPF']
     """
+    check_fit_options(fit_options, model)
 
     def row(name: str, about: str, one: Any, progress: bool | None) -> ModelScores:
         return fit_and_score(
