@@ -106,6 +106,8 @@ def test_top_items_are_the_highest_scores(model, kind):
             np.testing.assert_allclose(rows.score, score[best, k], rtol=1e-5)
             np.testing.assert_allclose(rows.share, share[best, k], rtol=1e-5)
             np.testing.assert_allclose(rows.lift, lift[best, k], rtol=1e-5)
+        with pytest.raises(InputError, match="component: unknown id 30"):
+            table.of(30)
 
 
 def test_numbers_of_components_are_columns_of_the_factors(model):

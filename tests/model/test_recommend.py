@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hcpf import CompoundPoisson
 from hcpf.core import kernels
 from hcpf.elements import Gamma, Normal, Poisson
+from hcpf.errors import InputError
 from hcpf.model import ranking
 from model.small import by_hand, quick
 
@@ -179,7 +180,10 @@ def test_the_rows_of_one_user(fitted):
     found = fitted.recommend([7, 0, 7], 3)
     assert found.of(7).rank.tolist() == [1, 2, 3, 1, 2, 3]
     assert found.of(0).user.tolist() == [0, 0, 0]
-    assert len(found.of(1)) == 0
+    with pytest.raises(InputError, match=r"user: unknown id 1. Ids are integers, for example 7"):
+        found.of(1)
+    with pytest.raises(InputError, match="user: the fitted ids are integers, but these are str"):
+        found.of("7")
 
 
 # -- neighbors -----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from hcpf.data.sampling import entry_blocks
 from hcpf.elements import Presence
 from hcpf.errors import InputError
 from hcpf.model.factors import KINDS, RELEVANCE_WEIGHT, fit_at, scaled, shares
-from hcpf.model.tables import Table
+from hcpf.model.tables import Table, rows_of
 
 if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
@@ -110,7 +110,7 @@ class TopItems(Table):
 
     def of(self, component: int) -> IdArray:
         """Return the items of one component, best first."""
-        return self.item[self.component == component]
+        return self.item[rows_of("component", self.component, component)]
 
 
 def top_items(

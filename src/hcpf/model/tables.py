@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hcpf._progress import progress_bar
 from hcpf._types import FloatArray
 from hcpf.data.canonical import IdArray
-from hcpf.data.ids import as_ids
+from hcpf.data.ids import IdIndex, as_ids
 from hcpf.errors import InputError, MissingDependencyError
 from hcpf.io import as_path, atomic_path, os_errors
 
@@ -185,6 +185,17 @@ def write_tables(
     return rows
 
 
+def rows_of(name: str, column: IdArray, wanted: Any) -> NDArray[np.intp]:
+    """Return the rows whose column ``name`` has the id ``wanted``; an InputError if none has."""
+    identity = as_ids(name, wanted)
+    if identity.ndim:
+        raise InputError(f"of takes one {name}, not a list of them.")
+    rows = np.flatnonzero(column == identity)
+    if not len(rows):
+        IdIndex(name, column).positions(identity)  # raises: the id or its kind is unknown
+    return rows
+
+
 def format_with_error(value: float, error: float) -> str:
     """Return the value and its standard error in text, as in 0.33 ± 0.02.
 
@@ -287,10 +298,8 @@ class Recommendations(Table):
     expected_value: FloatArray
 
     def of(self, user: Any) -> Self:
-        """Return the rows of one user."""
-        if as_ids("user", user).ndim:
-            raise InputError("of takes one user, not a list of them.")
-        return self.select(np.flatnonzero(self.user == user))
+        """Return the rows of one user; a user without any is an InputError."""
+        return self.select(rows_of("user", self.user, user))
 
 
 class Neighbors(Table):
