@@ -97,6 +97,24 @@ def test_none_is_no_id(model):
             IDS[call][1](model, None, None)
 
 
+def test_all_is_every_user_or_item(model, target):
+    n_users, n_items = len(model.users_), len(model.items_)
+    everyone = model.recommend("all", 1, exclude_seen=False)
+    assert everyone.user.tolist() == model.users_.tolist()
+    assert model.write_recommendations(target, 1, users="all", exclude_seen=False) == n_users
+    every = {"users": "all", "items": "all", "overwrite": True}
+    assert model.write_predictions(target, **every) == n_users * n_items
+    assert set(model.similar_items("all", 1).of.tolist()) == set(model.items_.tolist())
+
+
+def test_none_is_a_model_s_only_user(model, target):
+    for call in (model.recommend, lambda users: model.write_predictions(target, users=users)):
+        with pytest.raises(InputError, match="users is required: this model has"):
+            call(None)
+    only = model.fold_in({0: 2.0, 3: 1.0})
+    assert only.write_predictions(target, users=None) == len(model.items_)
+
+
 def test_empty_lists_give_empty_answers(model, target):
     assert model.rate([], 0).shape == model.predict([], []).shape == (0,)
     assert model.predict_distribution([], 0, n_samples=3).mean.shape == (0,)
@@ -104,9 +122,8 @@ def test_empty_lists_give_empty_answers(model, target):
         assert len(found) == 0
         assert len(found.to_arrow()) == 0
     for write in (model.write_recommendations, model.write_predictions):
-        with pytest.raises(InputError, match="nothing to write"):
-            write(target, users=[])
-    assert model.write_predictions(target, items=[]) == 0
+        assert write(target, users=[], overwrite=True) == 0
+    assert model.write_predictions(target, items=[], overwrite=True) == 0
 
 
 def test_pairs_that_do_not_match(model):

@@ -98,7 +98,7 @@ def test_a_guest_that_cannot_be(model, guest, message):
 
 
 def test_users_may_be_omitted_only_if_there_is_one(model):
-    with pytest.raises(InputError, match="recommend requires users"):
+    with pytest.raises(InputError, match="users is required: this model has"):
         model.recommend(n=3)
 
 

@@ -236,8 +236,8 @@ class FittedModel:
         self,
         path: str | Path,
         *,
-        users: Any = None,
-        items: Any = None,
+        users: Any = "all",
+        items: Any = "all",
         exposure: Any = None,
         overwrite: bool = False,
         progress: bool | None = None,
@@ -252,8 +252,8 @@ class FittedModel:
         ----------
         path : path
             A .parquet, .csv or .tsv file, which appears when it is complete.
-        users, items : ids, optional
-            Some of the users, some of the items; by default all.
+        users, items : an id, several, or "all"
+            The users and the items; by default all.
         exposure : number, optional
             The exposure of all pairs, in place of those of their users and items.
         overwrite : bool, default False
@@ -261,8 +261,7 @@ class FittedModel:
         progress : bool, optional
             Whether to show a progress bar; by default only in a terminal.
         """
-        u = predict.users_to_write(self, users)
-        i = np.arange(len(self.items)) if items is None else predict.listed(self.item_index, items)
+        u, i = predict.listed_users(self, users), predict.listed(self.item_index, items)
         shown, total = at_exposure(self, exposure), len(u) * len(i)
         parts = predict.describe_all(shown, u, i)
         return write_tables(path, parts, overwrite=overwrite, total=total, progress=progress)
@@ -288,7 +287,7 @@ class FittedModel:
         ----------
         users : an id, several, or "all"
             Ids of fitted users, or the word "all"; for new users see ``fold_in``. May be omitted
-            if the model has only one user, and a user with the id "all" is given as ["all"].
+            (None) if the model has only one user; a user with the id "all" is given as ["all"].
         n : int, default 10
             The number of items per user; fewer where there are fewer candidates.
         by : {"consensus", "probability", "value", "expected_value"}
@@ -310,7 +309,7 @@ class FittedModel:
             The exposure of all pairs, in place of those of their users and items: 1 ranks items
             that were on sale for a week equally with those that were on sale for a year.
         """
-        rows = recommend.users_to_rank(self, users)
+        rows = predict.listed_users(self, users)
         parts = recommend.best(
             self, rows, n, by=by, exclude_seen=exclude_seen, seen=seen, among=among, deny=deny,
             details=details, exposure=exposure,
@@ -322,7 +321,7 @@ class FittedModel:
         path: str | Path,
         n: int = 10,
         *,
-        users: Any = None,
+        users: Any = "all",
         by: str = "consensus",
         exclude_seen: bool = True,
         seen: Any = None,
@@ -337,7 +336,7 @@ class FittedModel:
 
         Parameters are those of ``recommend`` and ``write_predictions``.
         """
-        rows = predict.users_to_write(self, users)
+        rows = predict.listed_users(self, users)
         parts = recommend.best(
             self, rows, n, by=by, exclude_seen=exclude_seen, seen=seen, among=among, deny=deny,
             details=details, exposure=exposure,
@@ -346,11 +345,17 @@ class FittedModel:
         return write_tables(path, parts, overwrite=overwrite, total=total, progress=progress)
 
     def similar_items(self, items: Any, n: int = 10) -> Neighbors:
-        """Return the items that the same users have: cosine of the rates over all users."""
+        """Return the items that the same users have: cosine of the rates over all users.
+
+        ``items`` is an id, several, or "all".
+        """
         return recommend.similar(self, Axis.ITEMS, items, n)
 
     def similar_users(self, users: Any, n: int = 10) -> Neighbors:
-        """Return the users who have the same items: cosine of the rates over all items."""
+        """Return the users who have the same items: cosine of the rates over all items.
+
+        ``users`` is an id, several, or "all".
+        """
         return recommend.similar(self, Axis.USERS, users, n)
 
     # -- explanations -------------------------------------------------------------------------

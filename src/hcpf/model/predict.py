@@ -27,7 +27,9 @@ _BLOCK = 1 << 20  # pairs described at once
 
 
 def listed(index: IdIndex, ids: Any) -> Positions:
-    """Return the positions of one id, or of a list of them."""
+    """Return the positions of one id, of a list of them, or of "all"."""
+    if isinstance(ids, str) and ids == "all":
+        return np.arange(len(index))
     positions = np.atleast_1d(index.positions(ids))
     if positions.ndim > 1:
         raise InputError(
@@ -57,14 +59,16 @@ def one_pair(model: "FittedModel", user: Any, item: Any) -> tuple[int, int]:
     return int(u), int(i)
 
 
-def users_to_write(model: "FittedModel", users: Any) -> Positions:
-    """Return the positions of some users, at least one; by default of all."""
+def listed_users(model: "FittedModel", users: Any) -> Positions:
+    """Return the positions of users: one id, a list, "all", or None for an only user."""
+    if users is None and len(model.users) == 1:
+        return np.zeros(1, np.int64)
     if users is None:
-        return np.arange(len(model.users))
-    rows = listed(model.user_index, users)
-    if not len(rows):
-        raise InputError("There is nothing to write: users is empty.")
-    return rows
+        raise InputError(
+            f'users is required: this model has {len(model.users):,}. Pass ids, or "all" for every '
+            "user."
+        )
+    return listed(model.user_index, users)
 
 
 def rates(model: "FittedModel", u: Positions, i: Positions, exposure: Any = None) -> FloatArray:
@@ -136,9 +140,12 @@ def describe(
 def describe_all(
     model: "FittedModel", u: Positions, i: Positions, level: float | None = None
 ) -> Iterator[Table]:
-    """Yield the predictions of some users for some items, a few users at a time."""
+    """Yield the predictions of some users for some items, a few users at a time.
+
+    There is at least one table, which may have no rows.
+    """
     step = max(1, _BLOCK // max(len(i), 1))
-    for first in range(0, len(u), step):
+    for first in range(0, max(len(u), 1), step):
         users = u[first : first + step]
         yield Table(**describe(model, np.repeat(users, len(i)), np.tile(i, len(users)), level))
 

@@ -49,18 +49,6 @@ def seen_matrix(model: "FittedModel", seen: Any, purpose: str) -> Csr:
     return model.data.matrix
 
 
-def users_to_rank(model: "FittedModel", users: Any) -> Positions:
-    """Return the positions of users: ids, "all", or None for the only user of a model."""
-    if isinstance(users, str) and users == "all":
-        return np.arange(len(model.users))
-    if users is None and len(model.users) != 1:
-        raise InputError(
-            f"recommend requires users: this model has {len(model.users):,}. Pass ids, or "
-            '"all" for every user.'
-        )
-    return np.zeros(1, np.int64) if users is None else listed(model.user_index, users)
-
-
 def best(
     model: "FittedModel",
     rows: Positions,
