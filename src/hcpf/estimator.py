@@ -243,10 +243,12 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         y
             Ignored.
         **fit_params
-            Parameters of ``fit``; a ``layer`` is read by both.
+            Parameters of ``fit``; ``exclude``, ``layer`` and ``user_exposure`` go to ``transform``,
+            too.
         """
         fitted = self.fit(X, y, **fit_params)
-        return fitted.transform(X, layer=fit_params.get("layer"))
+        shared = fit_params.keys() & {"exclude", "layer", "user_exposure"}
+        return fitted.transform(X, **{name: fit_params[name] for name in shared})
 
     def partial_fit(
         self,
@@ -524,6 +526,14 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         model = replace(_model_of(self), settings=self._settings)
         model.save(path, overwrite=overwrite, include_data=include_data)
 
-    def score(self, X: Any, y: None = None, *, user_exposure: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        unknown: str = "error",
+        layer: str | None = None,
+        user_exposure: Any = None,
+    ) -> float:
         """Return the mean log-likelihood of held-out entries of new users; see FittedModel."""
-        return _model_of(self).score(X, user_exposure=user_exposure)
+        return _model_of(self).score(X, unknown=unknown, layer=layer, user_exposure=user_exposure)

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from data.table_files import by_pair
+from hcpf.core.axis import Axis
 from hcpf.data import Interactions
 from hcpf.data.ids import IdIndex, as_ids
 from hcpf.errors import InputError
-from hcpf.model.alignment import align_items, align_users, joined
+from hcpf.model.alignment import align, joined
 
 DATA = Interactions.from_arrays(["a", "a", "b"], ["x", "z", "y"], [1.0, 0.0, 3.0])
 
@@ -19,7 +20,7 @@ def index(*ids):
 
 
 def test_items_come_in_the_known_order_and_zeros_stay():
-    aligned = align_items(DATA, index("z", "w", "y", "x"))
+    aligned = align(DATA, Axis.ITEMS, index("z", "w", "y", "x"))
     assert aligned.items.tolist() == ["z", "w", "y", "x"]
     assert aligned.users.tolist() == ["a", "b"]
     assert aligned.matrix.toarray().tolist() == [[0, 0, 0, 1], [0, 0, 3, 0]]
@@ -27,32 +28,35 @@ def test_items_come_in_the_known_order_and_zeros_stay():
 
 
 def test_users_come_in_the_known_order():
-    aligned = align_users(DATA, index("c", "b", "a"))
+    aligned = align(DATA, Axis.USERS, index("c", "b", "a"))
     assert aligned.users.tolist() == ["c", "b", "a"]
     assert by_pair(aligned) == by_pair(DATA)
 
 
-@pytest.mark.parametrize(("align", "what"), [(align_items, "item 'z'"), (align_users, "user 'b'")])
-def test_an_unknown_id_with_entries_is_named(align, what):
+@pytest.mark.parametrize(("axis", "what"), [(Axis.ITEMS, "item 'z'"), (Axis.USERS, "user 'b'")])
+def test_an_unknown_id_with_entries_is_named_or_dropped(axis, what):
+    known = index("a", "x", "y")
     with pytest.raises(InputError, match=rf"Unknown {what} \(1 unknown"):
-        align(DATA, index("a", "x", "y"))
+        align(DATA, axis, known)
+    found = by_pair(align(DATA, axis, known, drop_unknown=True))
+    assert found == {pair: n for pair, n in by_pair(DATA).items() if what[-2] not in pair}
 
 
 def test_a_whole_number_is_shown_plainly():
     data = Interactions.from_arrays([1, 7], [1, 1])
     with pytest.raises(InputError, match="Unknown user 7 "):
-        align_users(data, index(1))
+        align(data, Axis.USERS, index(1))
 
 
 def test_an_unknown_id_without_entries_does_not_matter():
     data = Interactions.from_matrix([[0, 2, 0], [0, 0, 0]], users=["a", "?"], items=["!", "x", "."])
-    assert by_pair(align_items(data, index("y", "x"))) == {("a", "x"): 2.0}
-    assert by_pair(align_users(data, index("b", "a"))) == {("a", "x"): 2.0}
+    assert by_pair(align(data, Axis.ITEMS, index("y", "x"))) == {("a", "x"): 2.0}
+    assert by_pair(align(data, Axis.USERS, index("b", "a"))) == {("a", "x"): 2.0}
 
 
 def test_ids_of_another_kind():
     with pytest.raises(InputError, match="are integers, but these are strings"):
-        align_items(DATA, index(1, 2))
+        align(DATA, Axis.ITEMS, index(1, 2))
 
 
 cells = st.dictionaries(

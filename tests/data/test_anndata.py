@@ -286,7 +286,10 @@ def test_a_layer_is_fitted_and_folded_in(fitted):
     assert np.array_equal(again.transform(other, layer="counts"), expected)
     assert again.fold_in(other, layer="counts").users.tolist() == adata.obs_names.tolist()
     assert not np.allclose(again.transform(other), expected)
-    for call in (again.fit, again.transform):
+    assert again.score(other, layer="counts") == model.score(adata)
+    new = again.transform_items(other, layer="counts")
+    assert np.array_equal(new, model.transform_items(adata))
+    for call in (again.fit, again.transform, again.transform_items, again.score):
         with pytest.raises(InputError, match="layer='counts' is for AnnData"):
             call(COUNTS, layer="counts")
 

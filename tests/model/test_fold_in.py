@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from hcpf import Interactions
+from hcpf.core.axis import Axis
 from hcpf.core.value_model import ValueModel
 from hcpf.elements import Gamma, Poisson, Presence
 from hcpf.errors import InputError, SupportError
@@ -206,6 +207,45 @@ def test_excluded_pairs_are_matched_by_their_ids_whatever_the_order(held_out):
     np.testing.assert_array_equal(again.posterior_.users.mean_, model.posterior_.users.mean_)
     none = quick(2, element=Poisson(1.5)).fit(data, exclude=more).model_.excluded
     assert (none.nnz, none[0, 0]) == (1, 1.0)
+
+
+def test_transform_ignores_what_fold_in_ignores(model, more):
+    for axis, X in (("users", more), ("items", _columns(model))):
+        is_users = axis == "users"
+        fold = model.fold_in if is_users else model.fold_in_items
+        transform = model.transform if is_users else model.transform_items
+        without = fold(X, exclude=X)
+        factors = without.combined.factors(Axis(axis))
+        np.testing.assert_allclose(transform(X, exclude=X), factors, rtol=1e-6)
+        assert not np.allclose(transform(X), factors)
+
+
+def test_fit_transform_ignores_what_the_fit_ignores():
+    matrix = draw_matrix(Poisson(1.5), shape=(30, 20))
+    exclude, depth = matrix[:, :].copy(), np.linspace(0.5, 2.0, 30)
+    exclude.data[:] = np.arange(exclude.nnz) % 3 == 0
+    exclude.eliminate_zeros()
+    options = {"exclude": exclude, "user_exposure": depth}
+    model = quick(2, element=Poisson(), max_iter=5)
+    found = model.fit_transform(matrix, **options)
+    np.testing.assert_array_equal(found, model.transform(matrix, **options))
+
+
+def test_entries_of_unknown_users_are_dropped_from_new_items(model):
+    X = Interactions.from_arrays([3, 8, 99], ["a", "a", "b"], [2.0, 1.0, 4.0])
+    with pytest.raises(InputError, match="Unknown user 99 "):
+        model.fold_in_items(X)
+    known = Interactions.from_arrays([3, 8], ["a", "a"], [2.0, 1.0])
+    found = model.transform_items(X, unknown="drop")
+    np.testing.assert_allclose(found[:1], model.transform_items(known), rtol=1e-6)
+
+
+def test_entries_of_unknown_items_are_dropped_from_a_score(model, more):
+    wider = sparse.hstack([more, np.ones((12, 1))], format="csr")
+    X, known = (Interactions.from_matrix(matrix) for matrix in (wider, more))
+    with pytest.raises(InputError, match="Unknown item 20 "):
+        model.score(X)
+    assert model.score(X, unknown="drop") == model.score(known)
 
 
 # -- explanations ---------------------------------------------------------------------------------

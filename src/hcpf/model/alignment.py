@@ -59,7 +59,7 @@ def over_known(
     """Return the entries of ``X`` over the known rows of an axis: by id, or by position.
 
     A mapping or a list of known ids gives the entries of a single new row. With ``drop_unknown``
-    (items only) others are left out.
+    the entries of other ids are dropped.
     """
     if layer is None and (isinstance(X, Mapping) or _is_id_list(X)):
         return _single_row(X, axis, known, drop_unknown)
@@ -67,10 +67,7 @@ def over_known(
     is_frame = is_items and not isinstance(X, Interactions | np.ndarray) and hasattr(X, "columns")
     data = _from_wide_frame(X) if is_frame and layer is None else as_interactions(X, layer)
     if is_frame or has_names(X):
-        if is_items:
-            aligned = align_items(data, known, drop_unknown=drop_unknown)
-        else:
-            aligned = align_users(data, known)
+        aligned = align(data, axis, known, drop_unknown=drop_unknown)
         positions = known.known(data.items if is_items else data.users)
         listed = positions[positions >= 0]
         is_table = not isinstance(X, Interactions)
@@ -157,27 +154,25 @@ def _same(ids: NDArray[Any], others: NDArray[Any]) -> bool:
 # -- alignment -------------------------------------------------------------------------------------
 
 
-def align_items(data: Interactions, items: IdIndex, *, drop_unknown: bool = False) -> Interactions:
-    """Return the same rows over the known items, in their order."""
-    entries = data.matrix.tocoo()
-    values, rows, columns = entries.data, entries.row, entries.col
-    if drop_unknown:
-        positions = items.known(data.items)
-        kept = positions[columns] >= 0
-        values, rows, columns = values[kept], rows[kept], columns[kept]
+def align(
+    data: Interactions, axis: Axis, known: IdIndex, *, drop_unknown: bool = False
+) -> Interactions:
+    """Return the same entries over the known rows of an axis, in their order."""
+    is_items, entries = axis is Axis.ITEMS, data.matrix.tocoo()
+    ids, own = (data.items, entries.col) if is_items else (data.users, entries.row)
+    positions = known.known(ids)
+    unknown = np.intersect1d(np.flatnonzero(positions < 0), own)  # without entries they do no harm
+    kept: Any = slice(None)
+    if len(unknown):
+        if not drop_unknown:
+            raise _unknown_error(axis, ids[unknown])
+        kept = positions[own] >= 0
+    values, rows, columns = entries.data[kept], entries.row[kept], entries.col[kept]
+    if is_items:
+        users, items, columns = data.users, known.ids, positions[columns]
     else:
-        positions = _positions(items, data.items, "item", data.matrix.indices)
-    matrix = _matrix(values, rows, positions[columns], (data.n_users, len(items)))
-    return Interactions(matrix, data.users, items.ids)
-
-
-def align_users(data: Interactions, users: IdIndex) -> Interactions:
-    """Return the same columns over the known users, in their order."""
-    active = np.flatnonzero(np.diff(data.matrix.indptr))
-    rows = _positions(users, data.users, "user", active)
-    entries = data.matrix.tocoo()
-    matrix = _matrix(entries.data, rows[entries.row], entries.col, (len(users), data.n_items))
-    return Interactions(matrix, users.ids, data.items)
+        users, items, rows = known.ids, data.items, positions[rows]
+    return Interactions(_matrix(values, rows, columns, (len(users), len(items))), users, items)
 
 
 def joined(data: Interactions, more: Interactions, duplicates: Duplicates) -> Interactions:
@@ -192,22 +187,13 @@ def joined(data: Interactions, more: Interactions, duplicates: Duplicates) -> In
     return Interactions.from_matrix(triples, users=users, items=items, duplicates=duplicates)
 
 
-def _positions(
-    known: IdIndex, ids: NDArray[Any], what: str, used: NDArray[np.integer[Any]]
-) -> NDArray[np.int64]:
-    """Return the positions of ids; an unknown one is an error only if it has entries."""
-    positions = known.known(ids)
-    unknown = np.intersect1d(np.flatnonzero(positions < 0), used)
-    if len(unknown):
-        method, drop = "fold_in", ""
-        if what == "item":
-            method, drop = "fold_in_items", ' (unknown="drop" does)'
-        raise InputError(
-            f"Unknown {what} {plain(ids[unknown[0]])!r} ({len(unknown)} unknown {what}s in total). "
-            f"Remove their entries{drop}, or fit the new {what}s first with partial_fit() or "
-            f"{method}()."
-        )
-    return positions
+def _unknown_error(axis: Axis, ids: NDArray[Any]) -> InputError:
+    what, method = axis.word, "fold_in_items" if axis is Axis.ITEMS else "fold_in"
+    return InputError(
+        f"Unknown {what} {plain(ids[0])!r} ({len(ids)} unknown {what}s in total). Remove their "
+        f'entries (unknown="drop" does), or fit the new {what}s first with partial_fit() or '
+        f"{method}()."
+    )
 
 
 def _matrix(values: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> CsrArray:

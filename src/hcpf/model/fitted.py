@@ -498,26 +498,41 @@ class FittedModel:
         )  # fmt: skip
 
     def fold_in_items(
-        self, X: Any, *, exclude: Any = None, item_exposure: Any = None
+        self,
+        X: Any,
+        *,
+        exclude: Any = None,
+        unknown: str = "error",
+        layer: str | None = None,
+        item_exposure: Any = None,
     ) -> "FittedModel":
         """Return a model for new items, estimated with the user factors held fixed.
 
         Parameters
         ----------
-        X : Interactions or matrix
-            The new items as columns. Interactions are matched by the ids of their users; a matrix
-            must have the fitted users as its rows.
-        exclude : Interactions or matrix, optional
+        X : Interactions, AnnData, matrix, mapping or list
+            The new items as columns. Users are matched by the ids of Interactions or the names of
+            the observations of an AnnData; a matrix must have the fitted users as its rows. A
+            mapping from users to values, or a list of users with value 1, is a single item with
+            the id "new".
+        exclude : Interactions, AnnData or matrix, optional
             As in ``fold_in``.
+        unknown : {"error", "drop"}
+            What to do with entries of users that the model does not have.
+        layer : str, optional
+            The layer of an AnnData to read instead of its ``X``.
         item_exposure : number, array, mapping or str, optional
             Exposures of the new items, as in ``HCPF.fit``; fitted items keep theirs by default.
         """
-        return fold_in.fold_in(self, Axis.ITEMS, X, exclude, exposure=item_exposure)
+        return fold_in.fold_in(
+            self, Axis.ITEMS, X, exclude, unknown=unknown, layer=layer, exposure=item_exposure
+        )
 
     def transform(
         self,
         X: Any,
         *,
+        exclude: Any = None,
         measured_items: str = "all",
         unknown: str = "error",
         layer: str | None = None,
@@ -528,24 +543,44 @@ class FittedModel:
         Parameters are those of ``fold_in``.
         """
         found = self.fold_in(
-            X, measured_items=measured_items, unknown=unknown, layer=layer,
+            X, exclude=exclude, measured_items=measured_items, unknown=unknown, layer=layer,
             user_exposure=user_exposure,
         )  # fmt: skip
         return found.combined.factors(Axis.USERS).astype(np.float64)
 
-    def transform_items(self, X: Any, *, item_exposure: Any = None) -> FloatArray:
-        """Return the factors of new items (columns of ``X``), several fits side by side."""
-        found = self.fold_in_items(X, item_exposure=item_exposure)
+    def transform_items(
+        self,
+        X: Any,
+        *,
+        exclude: Any = None,
+        unknown: str = "error",
+        layer: str | None = None,
+        item_exposure: Any = None,
+    ) -> FloatArray:
+        """Return the factors of new items (columns of ``X``), several fits side by side.
+
+        Parameters are those of ``fold_in_items``.
+        """
+        found = self.fold_in_items(
+            X, exclude=exclude, unknown=unknown, layer=layer, item_exposure=item_exposure
+        )
         return found.combined.factors(Axis.ITEMS).astype(np.float64)
 
-    def score(self, X: Any, *, user_exposure: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        *,
+        unknown: str = "error",
+        layer: str | None = None,
+        user_exposure: Any = None,
+    ) -> float:
         """Return the mean log-likelihood of held-out entries of new users, in nats.
 
         The rows of ``X`` are folded in on four fifths of their entries. The rest is scored, each
         observed entry with its share of the missing pairs (or alone with train_on="observed").
-        ``user_exposure`` is as in ``fold_in``.
+        ``X``, ``unknown``, ``layer`` and ``user_exposure`` are as in ``fold_in``.
         """
-        return fold_in.score(self, X, user_exposure)
+        return fold_in.score(self, X, unknown=unknown, layer=layer, exposure=user_exposure)
 
     # -- files --------------------------------------------------------------------------------
 

@@ -56,11 +56,9 @@ def fold_in(
 ) -> "FittedModel":
     """Return a model for the users (or items) of ``X``."""
     only_listed = one_of("measured_items", measured, MEASURED) == "listed"
-    drop_unknown = one_of("unknown", unknown, UNKNOWN) == "drop"
-    index = model.index[axis.other]
-    aligned = over_known(X, axis.other, index, drop_unknown=drop_unknown, layer=layer)
+    aligned = _over_other(model, axis, X, unknown, layer)
     data = aligned.data
-    _report_overlap(aligned, axis.other, len(index), only_listed)
+    _report_overlap(aligned, axis.other, len(model.index[axis.other]), only_listed)
     excluded = _kept_exclusions(model, data) if aligned.has_ids else None
     if exclude is not None:
         users, items = IdIndex("users", data.users), IdIndex("items", data.items)
@@ -69,6 +67,15 @@ def fold_in(
     known = _known_rows(model, axis, data) if aligned.has_ids else None
     own = new_exposure(model, axis, exposure, data, known, X)
     return _with_rows(model, axis, data, excluded, measured=listed, known=known, exposure=own)
+
+
+def _over_other(
+    model: "FittedModel", axis: Axis, X: Any, unknown: str, layer: str | None
+) -> Aligned:
+    """Return the new rows of one axis over the fitted rows of the other."""
+    drop_unknown = one_of("unknown", unknown, UNKNOWN) == "drop"
+    index = model.index[axis.other]
+    return over_known(X, axis.other, index, drop_unknown=drop_unknown, layer=layer)
 
 
 def _report_overlap(aligned: Aligned, axis: Axis, n_known: int, only_listed: bool) -> None:
@@ -101,9 +108,16 @@ def _known_rows(model: "FittedModel", axis: Axis, data: Interactions) -> NDArray
         return None
 
 
-def score(model: "FittedModel", X: Any, exposure: Any = None) -> float:
+def score(
+    model: "FittedModel",
+    X: Any,
+    *,
+    unknown: str = "error",
+    layer: str | None = None,
+    exposure: Any = None,
+) -> float:
     """Return the mean log-likelihood of held-out entries of new users."""
-    aligned = over_known(X, Axis.ITEMS, model.item_index)
+    aligned = _over_other(model, Axis.USERS, X, unknown, layer)
     data = aligned.data
     fitted_rows = _known_rows(model, Axis.USERS, data) if aligned.has_ids else None
     own = new_exposure(model, Axis.USERS, exposure, data, fitted_rows, X)
