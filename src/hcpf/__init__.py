@@ -4,6 +4,7 @@ One model for two questions about a sparse matrix: will this pair be observed, a
 what value?
 """
 
+from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,33 @@ def load(path: str | Path, *, check: bool = True) -> "FittedModel":
     return FittedModel.load(path, check=check)
 
 
+def threads(n: int) -> AbstractContextManager[None]:
+    """Limit the threads of what runs in a ``with`` block: fits, recommendations, fold-ins, draws.
+
+    The limit holds in the calling thread alone, so every thread of a server can set its own.
+    ``n_threads`` of ``HCPF.fit`` takes precedence. Results do not depend on the number of threads.
+
+    Parameters
+    ----------
+    n : int
+        The largest number of threads that compiled code runs on. The BLAS of NumPy has a limit of
+        its own, such as the environment variable OMP_NUM_THREADS.
+
+    Examples
+    --------
+    >>> import hcpf
+    >>> data = hcpf.simulate(30, 20, density=0.3, random_state=0).interactions
+    >>> with hcpf.threads(1):
+    ...     model = hcpf.HCPF(2, element="gamma", n_fits=1, max_iter=2, random_state=0).fit(data)
+    ...     len(model.recommend("all", n=3))
+    90
+    """
+    from hcpf._checks import whole
+    from hcpf.core.threads import kernel_threads
+
+    return kernel_threads(whole("n", n))
+
+
 def __getattr__(name: str) -> Any:
     if name in _LAZY_MODULES:
         return import_module(f"hcpf.{name}")
@@ -85,4 +113,5 @@ __all__ = [
     "plots",
     "report",
     "simulate",
+    "threads",
 ]

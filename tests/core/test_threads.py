@@ -12,6 +12,7 @@ import hcpf
 from hcpf import HCPF
 from hcpf.core import threads
 from hcpf.core.threads import kernel_threads, run_in_parallel
+from hcpf.errors import ParameterError
 
 DEFAULT = threads.MOST_THREADS
 
@@ -81,6 +82,26 @@ def test_the_number_of_threads_is_restored_after_an_error(four_threads):
             fail()
         seen.append(threads._chosen.get())
     assert seen == [1, 2]
+
+
+def test_a_limit_holds_for_fits_and_what_a_model_answers(four_threads, monkeypatch):
+    data = hcpf.simulate(40, 30, density=0.2, random_state=0).interactions
+    model = HCPF(2, element="gamma", n_fits=1, max_iter=2, random_state=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(threads, "_WORTH_WAKING", 0.0)
+        patch.setattr(threads, "_pool", lambda: pytest.fail("another thread was asked for"))
+        with hcpf.threads(1):
+            model.fit(data, progress=False)
+            assert len(model.recommend("all", 2)) == 80
+            model.fold_in(data.matrix)
+        with pytest.raises(pytest.fail.Exception, match="another thread"):
+            model.fit(data, progress=False)
+
+
+@pytest.mark.parametrize("n", [0, None, 1.5])
+def test_a_limit_is_at_least_one_thread(n):
+    with pytest.raises(ParameterError, match="n must be an integer, 1 or more"):
+        hcpf.threads(n)
 
 
 def test_the_number_of_threads_is_the_calling_threads_own(four_threads):

@@ -44,8 +44,11 @@ _chosen: ContextVar[int] = ContextVar("threads of the kernels", default=MOST_THR
 
 @contextmanager
 def kernel_threads(n_threads: int | None) -> Generator[None, None, None]:
-    """Run kernels with ``n_threads`` threads (None: all) meanwhile, in the calling thread alone."""
-    before = _chosen.set(MOST_THREADS if n_threads is None else min(n_threads, MOST_THREADS))
+    """Run kernels on ``n_threads`` threads meanwhile, in the calling thread alone.
+
+    None changes nothing: the threads are those of the caller, or all.
+    """
+    before = _chosen.set(_chosen.get() if n_threads is None else min(n_threads, MOST_THREADS))
     try:
         yield
     finally:
