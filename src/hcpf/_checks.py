@@ -56,7 +56,7 @@ def generator(random_state: Any) -> np.random.Generator:
         ) from None
 
 
-def settle(target: Any, **values: Any) -> None:
+def set_fields(target: Any, **values: Any) -> None:
     """Put checked values into the fields of a frozen dataclass."""
     for name, value in values.items():
         object.__setattr__(target, name, value)

@@ -46,7 +46,7 @@ from hcpf.training.settings import (
 
 
 class _NotFittedError(NotFittedError, SklearnNotFittedError):
-    """The NotFittedError of hcpf and of scikit-learn, whichever a caller looks for."""
+    """The estimator is not fitted; caught as the NotFittedError of hcpf or of scikit-learn."""
 
 
 P = ParamSpec("P")

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hcpf._checks import number, settle, whole
+from hcpf._checks import number, set_fields, whole
 from hcpf.core.posterior import Posterior
 from hcpf.distributed.actor import actor_class, in_mail, require_same_software
 from hcpf.distributed.connection import connected, require_ray
@@ -66,11 +66,11 @@ class RayEngine:
     def __post_init__(self) -> None:
         for name in ("workers", "cpus_per_worker"):
             if getattr(self, name) is not None:
-                settle(self, **{name: whole(name, getattr(self, name))})
+                set_fields(self, **{name: whole(name, getattr(self, name))})
         for name in ("silence_seconds", "stall_seconds", "start_seconds"):
             value = number(name, getattr(self, name), 1e-3, inf, "a number above 0")
-            settle(self, **{name: value})
-        settle(self, max_restarts=whole("max_restarts", self.max_restarts, least=0))
+            set_fields(self, **{name: value})
+        set_fields(self, max_restarts=whole("max_restarts", self.max_restarts, least=0))
 
     def check(self) -> None:
         """Raise an error if Ray is not installed, or if no cluster answers at the address."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from hcpf import _defaults
-from hcpf._checks import flag, number, one_of, settle, whole
+from hcpf._checks import flag, number, one_of, set_fields, whole
 from hcpf.core.priors import Priors
 from hcpf.core.value_model import TRAIN_ON, ValueModel
 from hcpf.elements.base import Element
@@ -45,7 +45,7 @@ class Solver:
 
     def __post_init__(self) -> None:
         if self.max_count is not None:
-            settle(self, max_count=whole("max_count", self.max_count))
+            set_fields(self, max_count=whole("max_count", self.max_count))
 
     def at(self, iteration: int, n_users: int, n_entries: int) -> "Solver":
         """Return the solver of the next pass."""
@@ -90,7 +90,7 @@ class SVI(Solver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        settle(
+        set_fields(
             self,
             batches=whole("batches", self.batches),
             local_sweeps=whole("local_sweeps", self.local_sweeps),
@@ -121,7 +121,7 @@ class Algorithm1(Solver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        settle(
+        set_fields(
             self, **_check_step(self.tau, self.xi), stratified=flag("stratified", self.stratified)
         )
 
@@ -138,7 +138,7 @@ class Auto(Solver):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        settle(self, svi_passes=whole("svi_passes", self.svi_passes, least=0))
+        set_fields(self, svi_passes=whole("svi_passes", self.svi_passes, least=0))
 
     def at(self, iteration: int, n_users: int, n_entries: int) -> Solver:
         """Return the solver of the next pass."""
@@ -184,7 +184,7 @@ class Checkpoints:
     every_seconds: float = 300.0
 
     def __post_init__(self) -> None:
-        settle(
+        set_fields(
             self,
             folder=location_of("checkpoint", self.folder),
             every_passes=whole("every_passes", self.every_passes),

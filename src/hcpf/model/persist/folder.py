@@ -51,7 +51,7 @@ def write_folder(path: Path, stored: Stored, *, overwrite: bool) -> None:
 
 def _write_files(path: Path, stored: Stored) -> set[str]:
     """Write files and manifest, and return their names; a failure leaves what was there before."""
-    before = _ours(path)
+    before = _own_file_names(path)
     try:
         files = {
             "tensors": _write(path, "tensors", lambda to: write_tensors(to, stored.tensors)),
@@ -120,7 +120,7 @@ def _refuse_to_destroy(path: Path, overwrite: bool) -> None:
     if not path.is_dir():
         raise ModelError(f"{path} is a file; a model is saved as a folder. Choose another name.")
     is_model = (path / MANIFEST).exists()
-    if not is_model and not {file.name for file in path.iterdir()} <= _ours(path):
+    if not is_model and not {file.name for file in path.iterdir()} <= _own_file_names(path):
         raise ModelError(f"{path} contains other files. Choose another name.")
     if is_model and not overwrite:
         raise ModelError(f"{path} contains a model already. Pass overwrite=True to replace it.")
@@ -137,7 +137,7 @@ def _write(folder: Path, kind: str, writer: Callable[[Path], None]) -> dict[str,
     return {"name": final.name, "bytes": size, "sha256": digest}
 
 
-def _ours(folder: Path) -> set[str]:
+def _own_file_names(folder: Path) -> set[str]:
     """Return the names of what a save writes next to the manifest, or leaves when killed."""
     patterns = [f".{MANIFEST}.*.part", ".tmp??????"]  # the latter is how safetensors begins a file
     for kind, ending in _ENDINGS.items():
@@ -147,7 +147,7 @@ def _ours(folder: Path) -> set[str]:
 
 def _remove_others(folder: Path, keep: set[str]) -> None:
     """Remove the files of the previous model and of killed saves; a failure leaves them."""
-    for name in _ours(folder) - keep:
+    for name in _own_file_names(folder) - keep:
         with suppress(OSError):
             (folder / name).unlink()
 
