@@ -28,12 +28,12 @@ from hcpf.evaluate.scoring import explains_missing
 from hcpf.io import as_path, atomic_path, os_errors
 from hcpf.model.components import summarize_components
 from hcpf.model.fitted import FittedModel
-from hcpf.model.inspect import Profile, example_users, sample_users, user_profiles
 from hcpf.model.recommend import DETAILS_LEVEL
 from hcpf.model.resolve import fitted_model, training_data
 from hcpf.model.tables import NOT_APPLICABLE
 from hcpf.report import sections
 from hcpf.report.drawing import DARK, LIGHT, style_sheet
+from hcpf.report.profiles import Profile, example_users, sample_users, user_profiles
 from hcpf.report.text import id_text, label, listed, percent, short
 
 _STAGES = 5  # of writing a report, for the progress bar
