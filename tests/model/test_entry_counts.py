@@ -1,5 +1,7 @@
 """How many entries there are behind predictions and recommendations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import hcpf
 from hcpf import HCPF, simulate
 from hcpf.core.axis import Axis
 from hcpf.elements import Gamma
+from hcpf.model import entry_counts, ranking
 from hcpf.model.entry_counts import count_entries, entries_of_row, total_entries
 from hcpf.model.predict import predict_table
 
@@ -21,6 +24,26 @@ def test_details_of_a_new_user_count_the_entries_that_the_items_were_trained_on(
     assert found.item_entries.tolist() == popularity[found.item].tolist()
     new.save(tmp_path / "new")
     assert "item_entries" not in hcpf.load(tmp_path / "new").recommend(n=4, details=True).columns()
+
+
+def test_entries_are_counted_once(monkeypatch):
+    data = simulate(30, 12, element=Gamma(2, 0.1), density=0.3, random_state=0).interactions
+    model = HCPF(2, element="gamma", n_fits=1, max_iter=3, random_state=0).fit(data).model_
+    monkeypatch.setattr(ranking, "_USERS_AT_ONCE", 2)
+    expected = model.recommend("all", 2, details=True)
+    counted = []
+
+    def count(matrix, axis):
+        counted.append(axis)
+        return count_entries(matrix, axis)
+
+    monkeypatch.setattr(entry_counts, "count_entries", count)
+    fresh = replace(model)
+    found = fresh.recommend("all", 2, details=True)
+    for name, column in expected.columns().items():
+        assert column.tolist() == getattr(found, name).tolist()
+    fresh.fold_in({3: 10.0}).recommend(n=2, details=True)
+    assert counted == [Axis.USERS, Axis.ITEMS, Axis.USERS]  # the last are those of the new user
 
 
 def test_entries_behind_predictions(tmp_path):

@@ -1,5 +1,6 @@
 """The training entries behind each user and each item: how many, their total, and which."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,16 +16,26 @@ if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
 
 
-def entry_counts(model: "FittedModel", axis: Axis) -> NDArray[np.int64] | None:
-    """Return the number of entries of each row; None if the training data are not known.
+EntryCounts = Mapping[Axis, NDArray[np.int64] | None]
+"""The numbers of entries of the users and of the items; None where they are not known."""
 
-    After a fold-in the rows of the new axis rest on the new entries, the others on those of the
-    model that they come from.
+
+def entry_counts(model: "FittedModel", entries: Any = None) -> EntryCounts:
+    """Return the numbers of entries behind each user and each item.
+
+    They are those of the training data, else of ``entries`` (users x items). After a fold-in the
+    rows of the new axis rest on the new entries, the others on those of the model that they come
+    from.
     """
     folded = model.folded
-    if folded is not None and axis is not folded.axis:
-        return None if folded.model is None else entry_counts(folded.model, axis)
-    return None if model.data is None else count_entries(model.data.matrix, axis)
+    matrix = entries if model.data is None else model.data.matrix
+    counts: dict[Axis, NDArray[np.int64] | None] = {}
+    for axis in Axis:
+        if folded is not None and axis is not folded.axis:
+            counts[axis] = None if folded.model is None else folded.model.entry_counts[axis]
+        else:
+            counts[axis] = None if matrix is None else count_entries(matrix, axis)
+    return counts
 
 
 def count_entries(matrix: Any, axis: Axis) -> NDArray[np.int64]:
@@ -59,10 +70,11 @@ def entries_of_row(
     return row_of(matrix, chosen), matrix.data[chosen]
 
 
-def entry_columns(model: "FittedModel", u: Positions, i: Positions) -> dict[str, Any]:
+def entry_columns(counts: EntryCounts, u: Positions, i: Positions) -> dict[str, Any]:
     """Return the columns user_entries and item_entries of pairs, those that are known."""
-    counts = {axis.word: entry_counts(model, axis) for axis in Axis}
-    rows = {"user": u, "item": i}
+    rows = {Axis.USERS: u, Axis.ITEMS: i}
     return {
-        f"{word}_entries": known[rows[word]] for word, known in counts.items() if known is not None
+        f"{axis.word}_entries": known[rows[axis]]
+        for axis, known in counts.items()
+        if known is not None
     }

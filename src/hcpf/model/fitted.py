@@ -27,6 +27,7 @@ from hcpf.io import as_path
 from hcpf.model import explain, fold_in, predict, recommend
 from hcpf.model.alignment import at_exposure
 from hcpf.model.combine import Combined
+from hcpf.model.entry_counts import EntryCounts, entry_counts
 from hcpf.model.factors import RELEVANCE_WEIGHT, FactorTable, factor_table
 from hcpf.model.posterior import Folded, PosteriorDraws, draw_posterior
 from hcpf.model.probability import Recalibration, probability_and_value
@@ -132,6 +133,11 @@ class FittedModel:
         """Exposures of the users and of the items, which multiply the rates; None is 1 for all."""
         fit = self.posteriors[0]
         return Exposure(fit.users.exposure, fit.items.exposure)
+
+    @cached_property
+    def entry_counts(self) -> EntryCounts:
+        """The numbers of training entries of the users and of the items, as far as known."""
+        return entry_counts(self)
 
     @property
     def combined(self) -> Combined:

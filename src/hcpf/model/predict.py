@@ -119,8 +119,7 @@ def describe(
 ) -> dict[str, NDArray[Any]]:
     """Return ids, probability, value if observed and expected value of pairs, as columns.
 
-    With a ``level``, also the bounds of an interval of the value if observed, and the numbers of
-    entries of the user and the item if they are known.
+    With a ``level``, also the bounds of an interval of the value if observed.
     """
     predicted = distribution(model, u, i)
     probability, value, expected = probability_and_value(predicted, model.recalibration)
@@ -133,8 +132,13 @@ def describe(
     }
     if level is not None:
         columns["low"], columns["high"] = value_intervals(predicted, level)
-        columns |= entry_columns(model, u, i)
     return columns
+
+
+def _table(model: "FittedModel", u: Positions, i: Positions, level: float | None) -> Table:
+    """Return the predictions of pairs; with a ``level``, also the numbers of entries if known."""
+    entries = {} if level is None else entry_columns(model.entry_counts, u, i)
+    return Table(**describe(model, u, i, level), **entries)
 
 
 def describe_all(
@@ -147,7 +151,7 @@ def describe_all(
     step = max(1, _BLOCK // max(len(i), 1))
     for first in range(0, max(len(u), 1), step):
         users = u[first : first + step]
-        yield Table(**describe(model, np.repeat(users, len(i)), np.tile(i, len(users)), level))
+        yield _table(model, np.repeat(users, len(i)), np.tile(i, len(users)), level)
 
 
 def predict_table(model: "FittedModel", users: Any, items: Any, level: float = 0.9) -> Table:
@@ -168,7 +172,7 @@ def predict_table(model: "FittedModel", users: Any, items: Any, level: float = 0
         the two), low and high (bounds of the value if observed), and, if the model has its
         training data, user_entries and item_entries (how many entries the user and the item have).
     """
-    return Table(**describe(model, *pair_positions(model, users, items), level))
+    return _table(model, *pair_positions(model, users, items), level)
 
 
 def predict_all(

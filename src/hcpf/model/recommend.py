@@ -13,7 +13,7 @@ from hcpf.core.axis import Axis
 from hcpf.errors import InputError
 from hcpf.model.alignment import at_exposure, over_both
 from hcpf.model.combine import Positions
-from hcpf.model.entry_counts import count_entries
+from hcpf.model.entry_counts import entry_columns, entry_counts
 from hcpf.model.explain import main_sources
 from hcpf.model.predict import describe, listed
 from hcpf.model.ranking import (
@@ -63,18 +63,21 @@ def best(
     exposure: Any,
 ) -> Iterator[Recommendations]:
     """Return the best items of some users, a few users at a time; see ``FittedModel.recommend``."""
-    skipped = own = None
-    if flag("exclude_seen", exclude_seen):
-        skipped = seen_matrix(model, seen, "exclude_seen=True")
-    if flag("details", details):
-        own = seen_matrix(model, seen, "details=True")
+    skips, explains = flag("exclude_seen", exclude_seen), flag("details", details)
+    own = counts = None
+    if skips or explains:
+        own = seen_matrix(model, seen, "exclude_seen=True" if skips else "details=True")
+    if explains:
+        counts = model.entry_counts if model.data is not None else entry_counts(model, own)
     denied, n, shown = _denied(model, among, deny), whole("n", n), at_exposure(model, exposure)
-    for part in best_items(_score(shown, by), len(model.items), skipped, rows, n, denied):
-        table = _table(shown, part.rows, part.columns, part.rank)
-        if own is not None:
-            columns = _details(model, shown, part.rows, part.columns, own)
-            table = Recommendations(**table.columns(), **columns)
-        yield table
+    score, skipped = _score(shown, by), own if skips else None
+    for part in best_items(score, len(model.items), skipped, rows, n, denied):
+        u, i = part.rows, part.columns
+        columns = describe(shown, u, i, DETAILS_LEVEL if explains else None)
+        ids = {name: columns.pop(name) for name in ("user", "item")}
+        if own is not None and counts is not None:
+            columns |= _reasons(model, u, i, own) | entry_columns(counts, u, i)
+        yield Recommendations(**ids, rank=part.rank, **columns)
 
 
 def similar(model: "FittedModel", axis: Axis, ids: Any, n: int) -> Neighbors:
@@ -92,34 +95,12 @@ def similar(model: "FittedModel", axis: Axis, ids: Any, n: int) -> Neighbors:
     )
 
 
-def _table(model: "FittedModel", u: Positions, i: Positions, rank: Positions) -> Recommendations:
-    columns = describe(model, u, i)
-    ids = {name: columns.pop(name) for name in ("user", "item")}
-    return Recommendations(**ids, rank=rank, **columns)
-
-
-def _details(
-    model: "FittedModel", shown: "FittedModel", u: Positions, i: Positions, own: Csr
-) -> dict[str, NDArray[Any]]:
-    """Return interval, reason and the numbers of entries behind each pair, as columns.
-
-    ``shown`` has the exposures to predict at; reasons come from the fitted ones.
-    """
-    predicted = describe(shown, u, i, DETAILS_LEVEL)
+def _reasons(model: "FittedModel", u: Positions, i: Positions, own: Csr) -> dict[str, NDArray[Any]]:
+    """Return the main source of the rate of each pair and its share, as columns."""
     source, share = main_sources(model, u, i, own)
     reason = np.full(len(u), None, dtype=object)
     reason[source >= 0] = model.items[source[source >= 0]]
-    entries = {"user_entries": count_entries(own, Axis.USERS)[u]}
-    if model.folded is None:
-        entries["item_entries"] = count_entries(own, Axis.ITEMS)[i]
-    return {
-        "low": predicted["low"],
-        "high": predicted["high"],
-        "reason": reason,
-        "reason_share": share,
-        **entries,
-        **{name: predicted[name] for name in ("user_entries", "item_entries") if name in predicted},
-    }
+    return {"reason": reason, "reason_share": share}
 
 
 def _denied(model: "FittedModel", among: Any, deny: Any) -> NDArray[np.bool_]:
