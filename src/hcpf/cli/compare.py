@@ -95,7 +95,7 @@ def compare(
     from hcpf.evaluate.candidates import candidate_models
     from hcpf.evaluate.comparison import scored_by_mass
 
-    entries = in_memory(source.read())
+    entries = in_memory(source.read().data)
     values = entries.values.astype(np.float64)
     settings: dict[str, Any] = {
         "max_iter": min(max_iter, _QUICK) if quick else max_iter,

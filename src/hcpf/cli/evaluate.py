@@ -162,7 +162,7 @@ def _split(
     if by_time is None:
         if time is not None:
             raise InputError("--time requires --by-time DATE.")
-        entries = source.read()
+        entries = source.read().data
         from hcpf.evaluate import split
 
         return split(entries, test=test, validation=0.01, random_state=seed)

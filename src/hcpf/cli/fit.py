@@ -102,7 +102,7 @@ def fit(
     if quick or is_paper:
         element = "quick" if element == "auto" else element
     value_model = value_model_settings(element, vary_by, hurdle, train_on)
-    entries, words = source.read_with_words()
+    found = source.read()
     from hcpf.estimator import HCPF
     from hcpf.model.inspect import describe_fit
 
@@ -123,11 +123,11 @@ def fit(
             random_state=seed,
         )
     estimator.fit(
-        entries, user_exposure=user_exposure, item_exposure=item_exposure, n_threads=threads,
+        found.data, user_exposure=user_exposure, item_exposure=item_exposure, n_threads=threads,
         checkpoint=checkpoint, engine=engine, workers=workers, address=address,
     )  # fmt: skip
     seconds, existed = time.perf_counter() - began, output.exists()
-    model = replace(estimator.model_, words=words)
+    model = replace(estimator.model_, words=found.words)
     model.save(output, overwrite=overwrite)
     n_bytes = note_written(output, replaced=existed)
     facts = {**describe_fit(model), "seconds": seconds, "path": str(output), "bytes": n_bytes}

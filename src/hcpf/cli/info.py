@@ -81,11 +81,11 @@ def _describe_data(source: Source) -> dict[str, Any]:
     from hcpf.data.summary import summarize
     from hcpf.training.resolve import most_likely_element
 
-    found = source.read_with_remarks(lenient=True)
+    found = source.read(lenient=True)
     whole = found.data
     data = in_memory(whole)
     about = {
-        "kind": "data", "reading": found.remarks, "problems": list(found.problems),
+        "kind": "data", "reading": list(found.remarks), "problems": list(found.problems),
         **summarize(data, found.n_repeated).as_dict(),
     }  # fmt: skip
     if data.n_observed < whole.n_observed:  # the values are those of a sample

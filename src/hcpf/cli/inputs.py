@@ -35,13 +35,13 @@ class ReadResult(NamedTuple):
     """Data, and what reading them decided."""
 
     data: "Interactions"
-    remarks: list[str]
-    n_repeated: int
+    words: "Words"
+    """What the reader calls users, items and values."""
+    remarks: Sequence[str] = ()
+    n_repeated: int = 0
     """Rows that repeat a pair although that is an error."""
-    duplicates: "Duplicates"
+    duplicates: "Duplicates" = "error"
     """How the rows of a repeated pair are merged."""
-    words: "Words | None" = None
-    """What the reader calls users, items and values; None for data without columns."""
     problems: Sequence[str] = ()
     """What is wrong with rows that were dropped although they are an error, and what to do."""
 
@@ -72,32 +72,19 @@ class Source:
     layer: options.Layer = None
     use_raw: options.UseRaw = False
 
-    def read(self) -> "Interactions":
-        """Read the data and report on stderr what was detected and done."""
-        return self.read_with_duplicates()[0]
+    def read(self, *, lenient: bool = False) -> ReadResult:
+        """Read the data and report on stderr what was detected and done.
 
-    def read_with_words(self) -> "tuple[Interactions, Words]":
-        """Read the data; return the words of the file for users, items and values, too."""
-        from hcpf.data.words import Words
-
-        result = self.read_with_remarks()
-        for remark in result.remarks:
-            note(remark)
-        return result.data, result.words or Words()
-
-    def read_with_duplicates(self) -> "tuple[Interactions, Duplicates]":
-        """Read the data; return how repeated pairs are merged, too."""
-        result = self.read_with_remarks()
-        for remark in result.remarks:
-            note(remark)
-        return result.data, result.duplicates
-
-    def read_with_remarks(self, *, lenient: bool = False) -> "ReadResult":
-        """Read the data; return what was done, too, instead of reporting it.
-
-        With ``lenient``, rows that are an error are dropped and described, and repeated pairs are
-        summed.
+        With ``lenient``, rows that are an error are dropped and described, repeated pairs are
+        summed, and what was done is in the result only.
         """
+        result = self._read(lenient)
+        if not lenient:
+            for remark in result.remarks:
+                note(remark)
+        return result
+
+    def _read(self, lenient: bool) -> ReadResult:
         from hcpf.data.annotated import find_h5ad, read_h5ad
         from hcpf.data.interactions import Interactions
         from hcpf.data.readers import open_files, period_of, read_entries
@@ -108,17 +95,17 @@ class Source:
             currency = "£" if value == "spend" else ""
             noun = {"invoices": "number of invoices"}.get(value, value)
             words = Words("customer", "product", noun, currency, "retail", period)
-            return ReadResult(self._retail(), [], 0, "error", words)
+            return ReadResult(self._retail(), words)
         if is_shard_folder(self.data):
             from hcpf.data.shards.folder import Shards
 
-            return ReadResult(Shards.open(self.data[0]), [], 0, "error", Words())
+            return ReadResult(Shards.open(self.data[0]), Words())
         options = self.read_options()
         h5ad = find_h5ad(self.data, user=self.user, item=self.item, value=self.value)
         if h5ad is not None:
             counts = read_h5ad(h5ad, options)
             data = Interactions(counts.matrix, counts.users, counts.items)
-            return ReadResult(data, [name_options(remark) for remark in counts.remarks], 0, "error")
+            return ReadResult(data, Words(), [name_options(remark) for remark in counts.remarks])
         files = open_files(list(self.data), options)
         roles = self.columns_of(files[0])
         entries = read_entries(
@@ -133,7 +120,7 @@ class Source:
             period=period_of(files, roles.user),
         )  # fmt: skip
         problems = [name_options(problem) for problem in entries.problems]
-        return ReadResult(data, remarks, entries.n_repeated, entries.duplicates, words, problems)
+        return ReadResult(data, words, remarks, entries.n_repeated, entries.duplicates, problems)
 
     def read_before_and_after(
         self, date: str, time: str | None

@@ -141,7 +141,7 @@ def fold_in(
         prepare_table(output, overwrite=overwrite)
     fitted = load_model(model)
     lists = _Lists(n, by, True, details, read_names(names, fitted.items), exposure)
-    new = fitted.fold_in(source.read(), user_exposure=user_exposure)
+    new = fitted.fold_in(source.read().data, user_exposure=user_exposure)
     lists.give(new, new.users, output, overwrite, as_json)
 
 

@@ -38,15 +38,15 @@ def update(
     if output is not None:
         prepare_model(output, overwrite=overwrite)
     fitted = load_model(model)
-    entries, duplicates = source.read_with_duplicates()
+    found = source.read()
     from hcpf.data.words import count
     from hcpf.estimator import HCPF
     from hcpf.model.inspect import describe_fit
 
     updated = HCPF.from_model(fitted)
     updated.partial_fit(
-        entries, duplicates=duplicates, user_exposure=user_exposure, item_exposure=item_exposure,
-        n_threads=threads,
+        found.data, duplicates=found.duplicates, user_exposure=user_exposure,
+        item_exposure=item_exposure, n_threads=threads,
     )  # fmt: skip
     new, target = replace(updated.model_, words=fitted.words), output or model
     if new.interrupted and output is None:
@@ -69,10 +69,10 @@ def update(
         f"Added {facts['new_entries']:,} entries, {facts['new_users']:,} users and "
         f"{facts['new_items']:,} items."
     )
-    n_again = entries.n_observed - int(facts["new_entries"])
-    if n_again and duplicates != "error":
+    n_again = found.data.n_observed - int(facts["new_entries"])
+    if n_again and found.duplicates != "error":
         how = {"sum": "values were added", "mean": "mean was taken", "last": "new value counts"}
-        note(f"{count(n_again, 'pair')} had an entry before: the {how[duplicates]}.")
+        note(f"{count(n_again, 'pair')} had an entry before: the {how[found.duplicates]}.")
     show_fit(facts)
     if new.interrupted:
         raise typer.Exit(INTERRUPTED)
