@@ -9,8 +9,7 @@ from hcpf.cli.inputs import load_model, read_names
 from hcpf.cli.output import Field, note, percent, prepare_table, show_json, show_rows, write_table
 
 if TYPE_CHECKING:
-    from hcpf._types import FloatArray
-    from hcpf.model.components import Components
+    from hcpf.model.components import Components, TopItems
     from hcpf.model.fitted import FittedModel
 
 _IN_A_LINE = 5  # items of a component at a terminal
@@ -53,13 +52,13 @@ def components(
     """
     if output is not None:
         prepare_table(output, overwrite=overwrite)
-    from hcpf.model.components import summarize_components
+    from hcpf.model.components import rank_items, summarize_components
 
     fitted = load_model(model)
     known = read_names(names, fitted.items)
     found = summarize_components(fitted)
-    scores = found.scores(kind, weight)
-    records = _records(fitted, found, scores, known, top)
+    best = rank_items(found, fitted.items, max(top, _IN_A_LINE), kind=kind, weight=weight)
+    records = _records(fitted, found, best, known, top)
     if output is not None:
         from hcpf.model.tables import Table
 
@@ -67,37 +66,30 @@ def components(
     elif as_json:
         show_json([_component(found, k, records) for k in range(len(found))])
     else:
-        _show(fitted, found, scores, known)
+        _show(found, best, known)
 
 
 def _records(
-    model: "FittedModel",
-    found: "Components",
-    scores: "FloatArray",
-    names: dict[str, str],
-    top: int,
+    model: "FittedModel", found: "Components", best: "TopItems", names: dict[str, str], top: int
 ) -> list[dict[str, Any]]:
     """Return one row per component and item, then per component and user."""
+    from hcpf.model.components import highest
+
     rows: list[dict[str, Any]] = []
     for k, component in enumerate(found.number.tolist()):
-        for rank, item in enumerate(_highest(scores[k], top), start=1):
-            identity = model.items[item]
+        for row in best.select((best.component == component) & (best.rank <= top)):
             rows.append({
-                "component": component, "axis": "item", "rank": rank, "id": identity,
-                "name": names.get(str(identity), ""), "score": float(scores[k, item]),
-                "share": float(found.item_share[k, item]), "lift": float(found.lift[k, item]),
+                "component": component, "axis": "item", "rank": row.rank, "id": row.item,
+                "name": names.get(str(row.item), ""), "score": row.score, "share": row.share,
+                "lift": row.lift,
             })  # fmt: skip
-        for rank, user in enumerate(_highest(found.user_share[k], top), start=1):
+        for rank, user in enumerate(highest(found.user_share[k], top), start=1):
             share = float(found.user_share[k, user])
             rows.append({
                 "component": component, "axis": "user", "rank": rank, "id": model.users[user],
                 "name": "", "score": share, "share": share, "lift": None,
             })  # fmt: skip
     return rows
-
-
-def _highest(scores: "FloatArray", n: int) -> list[int]:
-    return (-scores).argsort(kind="stable")[:n].tolist()
 
 
 def _component(found: "Components", k: int, records: list[dict[str, Any]]) -> dict[str, Any]:
@@ -114,9 +106,7 @@ def _component(found: "Components", k: int, records: list[dict[str, Any]]) -> di
     }
 
 
-def _show(
-    model: "FittedModel", found: "Components", scores: "FloatArray", names: dict[str, str]
-) -> None:
+def _show(found: "Components", best: "TopItems", names: dict[str, str]) -> None:
     from hcpf.data.names import item_labels
 
     large = [k for k in range(len(found)) if found.share[k] >= _SMALL]
@@ -125,7 +115,7 @@ def _show(
             "component": found.number[k],
             "share": found.share[k],
             "value_share": None if found.value_share is None else found.value_share[k],
-            "items": ", ".join(item_labels(model.items[_highest(scores[k], _IN_A_LINE)], names)),
+            "items": ", ".join(item_labels(best.of(found.number[k])[:_IN_A_LINE], names)),
         }
         for k in large
     ]

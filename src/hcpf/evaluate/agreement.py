@@ -88,7 +88,7 @@ class Consensus:
     @property
     def best(self) -> int:
         """The smallest K whose deficit is within one standard error of it."""
-        return within_one_error(self.candidates)
+        return within_one_error({c.n_components: c.deficit for c in self.candidates})
 
     def refit(self, n_components: int) -> FittedModel:
         """Return the model of another K, refitted from its consensus components to all data."""
@@ -199,7 +199,8 @@ def consensus(
         )
     ]
     final = (parts.train, parts.held_out) if parts is source else (source, None)
-    best, by_size = within_one_error(candidates), {c.n_components: c for c in candidates}
+    by_size = {c.n_components: c for c in candidates}
+    best = within_one_error({k: c.deficit for k, c in by_size.items()})
     model = _refitted(by_size[best].start, *final, chosen)
     return Consensus(candidates, model, *final, chosen)
 

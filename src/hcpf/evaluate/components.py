@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -23,28 +23,6 @@ from hcpf.evaluate.scoring import Score
 from hcpf.evaluate.splits import RandomState, Split, split
 from hcpf.model.alignment import as_interactions
 from hcpf.model.tables import Table
-
-
-class Likely(Protocol):
-    """A number of components with its held-out log-likelihood."""
-
-    @property
-    def n_components(self) -> int:
-        """K."""
-        ...
-
-    @property
-    def log_likelihood(self) -> Score:
-        """Of held-out pairs."""
-        ...
-
-    @property
-    def deficit(self) -> Score:
-        """By how much it is below the highest, paired by pair."""
-        ...
-
-
-C = TypeVar("C", bound=Likely)
 
 
 @dataclass(frozen=True)
@@ -83,7 +61,7 @@ class ComponentPath:
     @property
     def most_likely(self) -> int:
         """The K of the highest log-likelihood."""
-        return self._top.n_components
+        return most_likely({c.n_components: c.log_likelihood for c in self.candidates})
 
     @property
     def best(self) -> int:
@@ -91,11 +69,7 @@ class ComponentPath:
 
         Fewer components are faster and easier to interpret.
         """
-        return within_one_error(self.candidates)
-
-    @property
-    def _top(self) -> Candidate:
-        return _most_likely(self.candidates)
+        return within_one_error({c.n_components: c.deficit for c in self.candidates})
 
     def to_table(self) -> Table:
         """Return a table of the candidates."""
@@ -160,14 +134,9 @@ def choose_components(
 
     rows = [score(k) for k in sizes]
     return ComponentPath([
-        _candidate(k, row, deficit)
+        Candidate(k, likelihood_of(row), row.seconds or 0.0, deficit)
         for k, row, deficit in zip(sizes, rows, deficits(rows), strict=True)
     ])  # fmt: skip
-
-
-def _candidate(n_components: int, row: ModelScores, deficit: Score) -> Candidate:
-    assert row.seconds is not None
-    return Candidate(n_components, likelihood_of(row), row.seconds, deficit)
 
 
 def deficits(rows: Sequence[ModelScores]) -> list[Score]:
@@ -215,11 +184,11 @@ def split_for_choice(
     return data, data.validation
 
 
-def within_one_error(candidates: Sequence[Likely]) -> int:
+def most_likely(scores: Mapping[int, Score]) -> int:
+    """Return the K of the highest log-likelihood, the smallest of several."""
+    return max(scores, key=lambda k: (scores[k].value, -k))
+
+
+def within_one_error(deficits: Mapping[int, Score]) -> int:
     """Return the smallest K whose deficit is within one standard error of it."""
-    near = [c for c in candidates if c.deficit.value <= np.nan_to_num(c.deficit.error)]
-    return min(c.n_components for c in near)
-
-
-def _most_likely(candidates: Sequence[C]) -> C:
-    return max(candidates, key=lambda c: (c.log_likelihood.value, -c.n_components))
+    return min(k for k, one in deficits.items() if one.value <= np.nan_to_num(one.error))

@@ -75,11 +75,11 @@ class Components:
 
     def largest(self, component: int, n: int) -> NDArray[np.intp]:
         """Return the items with the largest shares."""
-        return _highest(self.item_share[component], n)
+        return highest(self.item_share[component], n)
 
     def distinctive(self, component: int, n: int) -> NDArray[np.intp]:
         """Return items with a large share here and a small one elsewhere."""
-        return _highest(_relevance(self.item_share[component], self.lift[component]), n)
+        return highest(_relevance(self.item_share[component], self.lift[component]), n)
 
 
 class TopItems(Table):
@@ -123,16 +123,34 @@ def top_items(
     names: Any = None,
 ) -> TopItems:
     """Return the best items of each component of one fit, in the order of the columns."""
-    found = summarize_components(model, fit)
-    scores, size = found.scores(kind, weight), min(whole("n", n), len(model.items))
-    order = np.argsort(found.number)
-    best = np.array([_highest(scores[k], size) for k in order])
+    found, labels = summarize_components(model, fit), {}
+    if names is not None:
+        labels["name"] = _labels(model.items, names)
+    return rank_items(found, model.items, n, kind=kind, weight=weight, **labels)
+
+
+def rank_items(
+    components: Components,
+    items: IdArray,
+    n: int,
+    *,
+    kind: str = "relevance",
+    weight: float = RELEVANCE_WEIGHT,
+    **labels: NDArray[Any],
+) -> TopItems:
+    """Return the best items of each component, in the order of the columns.
+
+    ``labels`` are further columns, given for all items.
+    """
+    scores, size = components.scores(kind, weight), min(whole("n", n), len(items))
+    order = np.argsort(components.number)
+    best = np.array([highest(scores[k], size) for k in order])
     k, i = np.repeat(order, size), best.ravel()
-    labels = {} if names is None else {"name": _labels(model.items, names)[i]}
+    more = {name: label[i] for name, label in labels.items()}
     return TopItems(
-        component=found.number[k], rank=np.tile(np.arange(1, size + 1), len(order)),
-        item=model.items[i], **labels, score=scores[k, i], share=found.item_share[k, i],
-        lift=found.lift[k, i],
+        component=components.number[k], rank=np.tile(np.arange(1, size + 1), len(order)),
+        item=items[i], **more, score=scores[k, i], share=components.item_share[k, i],
+        lift=components.lift[k, i],
     )  # fmt: skip
 
 
@@ -169,7 +187,8 @@ def _relevance(share: FloatArray, lift: FloatArray, weight: float = RELEVANCE_WE
         return weight * np.log(share) + (1.0 - weight) * np.log(lift)
 
 
-def _highest(scores: FloatArray, n: int) -> NDArray[np.intp]:
+def highest(scores: FloatArray, n: int) -> NDArray[np.intp]:
+    """Return the positions of the n highest scores, highest first."""
     return np.argsort(-scores, kind="stable")[:n]
 
 
