@@ -54,7 +54,7 @@ def compare(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
         row["validation"] = on_validation.value if on_validation else float("nan")
         for key in ("log_likelihood", "auc", "conditional_nonmissing"):
             row[key] = found[key].value
-        row["ndcg"] = ranking(model, parts, k=20).ndcg.value
+        row["ndcg"] = ranking(model, parts, n=20).ndcg.value
         rows.append(row)
         print(
             {key: round(x, 4) if isinstance(x, float) else x for key, x in row.items()}, flush=True

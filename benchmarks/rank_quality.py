@@ -64,7 +64,7 @@ def contest(name: str, data: Interactions, args: Any) -> list[dict[str, Any]]:
 
     def add(label: str, model: Any, began: float, by: str | None = None) -> None:
         seconds = time.perf_counter() - began
-        found = ranking(model, parts, k=args.k, by=by)
+        found = ranking(model, parts, n=args.k, by=by)
         row = {"data": name, "model": label, "seconds": seconds}
         row |= {key: found[key].value for key in ("ndcg", "recall", "map")}
         rows.append(row)

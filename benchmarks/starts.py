@@ -40,7 +40,7 @@ def compare(name: str, data: Interactions, args: Any) -> dict[str, Any]:
                 {
                     "L": scored.log_likelihood.value,
                     "AUC": scored.auc.value,
-                    "NDCG@20": ranking(model, parts, k=20)["ndcg"].value,
+                    "NDCG@20": ranking(model, parts, n=20)["ndcg"].value,
                 }
             )
         row |= {f"{m}, {start}": mean(one[m] for one in found) for m in MEASURES}

@@ -13,7 +13,7 @@ QUICK = ("-K", 2, "--max-iter", 3, "--threads", 1)
 def test_evaluate(run, run_json, sales):
     found = run_json("evaluate", sales, *QUICK, "-e", "gamma")
     assert 0.4 < found["scores"]["auc"] < 1
-    assert found["ranking"]["k"] == 20
+    assert found["ranking"]["n"] == 20
     assert 0 <= found["calibration"]["coverage_90"] <= 1
     text = run(["evaluate", str(sales), *map(str, QUICK), "-e", "gamma"]).stdout
     for word in ("Held-out pairs", "NDCG@20", "90% intervals", "log-likelihood"):

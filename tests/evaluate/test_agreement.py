@@ -211,7 +211,7 @@ def test_a_layer_and_columns_of_an_anndata(world):
     options = {"layer": "counts", "user_exposure": "depth"}
     read = Interactions.from_anndata(adata, layer="counts")
     for choose in (consensus, choose_components):
-        size = {"n_components": 2, "n_fits": 2} if choose is consensus else {"candidates": (2,)}
+        size = {"n_components": 2, "n_fits": 2} if choose is consensus else {"n_components": (2,)}
         found = choose(adata, **size, fit_options=options, **SETTINGS)
         expected = choose(read, **size, fit_options={"user_exposure": depth}, **SETTINGS)
         score, other = (one.candidates[0].log_likelihood for one in (found, expected))

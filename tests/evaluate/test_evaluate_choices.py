@@ -47,7 +47,7 @@ def parts():
 def table(parts):
     fitted = HCPF(3, random_state=0, **QUICK).fit(parts.train, exclude=parts.held_out)
     models = {"hcpf": fitted, "popular": Popularity(), "one": GlobalElement()}
-    return compare(models, parts, k=10)
+    return compare(models, parts, n=10)
 
 
 def test_a_typo_in_fit_options_is_an_error(parts):
@@ -245,7 +245,7 @@ def test_data_are_split_where_no_split_is_given(parts):
 def test_bad_choices_are_refused(parts):
     with pytest.raises(InputError, match="at least one number"):
         choose_components(parts, ())
-    with pytest.raises(InputError, match="candidates"):
+    with pytest.raises(InputError, match="n_components must be"):
         choose_components(parts, (0,))
     with pytest.raises(InputError, match="no validation pairs"):
         choose_components(leave_out(parts.train, random_state=0))

@@ -23,7 +23,7 @@ def test_two_users_by_hand():
     # User 0 sees items 1, 2, 3 (0 is seen) and wants 2 and 4: one hit, at rank 2.
     # User 1 sees items 3, 2, 1 (4 is seen) and wants 3: one hit, at rank 1.
     parts = world(SEEN, [(0, 2, 1), (0, 4, 1), (1, 3, 1)])
-    found = ranking(Oracle(RATES, Degenerate(), SEEN), parts, k=3)
+    found = ranking(Oracle(RATES, Degenerate(), SEEN), parts, n=3)
     first = (1 / log2(3)) / (1 + 1 / log2(3))
     assert found.ndcg.value == pytest.approx((first + 1) / 2)
     assert found.recall.value == pytest.approx((1 / 2 + 1) / 2)
@@ -31,14 +31,14 @@ def test_two_users_by_hand():
     assert found.map.value == pytest.approx((0.5 / 2 + 1) / 2)
     assert found.mrr.value == pytest.approx((1 / 2 + 1) / 2)
     assert found.hit_rate.value == 1.0
-    assert (found.k, found.n_users) == (3, 2)
+    assert (found.n, found.n_users) == (3, 2)
     assert "at 3, over 2 users" in repr(found)
     assert list(found) == ["ndcg", "recall", "precision", "map", "mrr", "hit_rate"]
 
 
 def test_lists_longer_than_the_catalog_are_short():
     parts = world(SEEN, [(0, 4, 1)])
-    found = ranking(Oracle(RATES, Degenerate(), SEEN), parts, k=50)
+    found = ranking(Oracle(RATES, Degenerate(), SEEN), parts, n=50)
     assert found.recall.value == found.hit_rate.value == 1.0
     assert found.mrr.value == pytest.approx(1 / 4)
     assert found.precision.value == pytest.approx(1 / 50)
@@ -116,5 +116,5 @@ def test_nothing_held_out_is_refused():
     parts = world(SEEN, [])
     with pytest.raises(InputError, match="no observed pairs"):
         ranking(Oracle(RATES, Degenerate(), SEEN), parts)
-    with pytest.raises(InputError, match="k must be"):
-        ranking(Oracle(RATES, Degenerate(), SEEN), parts, k=0)
+    with pytest.raises(InputError, match="n must be"):
+        ranking(Oracle(RATES, Degenerate(), SEEN), parts, n=0)

@@ -71,7 +71,7 @@ def test_frames_have_the_ids_as_their_index(model):
     assert frame.index.name == "item"
     assert frame.columns.tolist() == model.get_feature_names_out().tolist()
     assert model.factors("users").to_polars().columns[0] == "user"
-    assert model.factors("users").ids.tolist() == model.users_.tolist()
+    assert model.factors("user").ids.tolist() == model.users_.tolist()
 
 
 def test_scikit_learn_makes_frames_with_these_columns(data):
@@ -138,7 +138,7 @@ def test_every_component_has_its_items(model, n, weight):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m: m.factors("genes"), "axis must be one of users, items; got 'genes'"),
+        (lambda m: m.factors("genes"), "axis must be one of users, user, items, item; got 'genes'"),
         (lambda m: m.factors("items", "loading"), "kind must be one of mean, scaled, share"),
         (lambda m: m.factors("items", fit=2), "fit must be less than 2"),
         (lambda m: m.factors("items", fit=-1), "fit must be an integer, 0 or more"),

@@ -146,7 +146,7 @@ def test_typical_values(data, vary_by, tmp_path):
     assert "typical" in page.ids
     assert "Half of the users have an estimated typical value below" in page.text
     assert ("typical-items" in page.ids) == (vary_by == "both")
-    highest = typical_values(model, "user").value.max()
+    highest = typical_values(model, "users").value.max()
     assert short(float(highest)) in page.text
 
 

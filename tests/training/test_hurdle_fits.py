@@ -56,7 +56,7 @@ def test_a_fit_recovers_who_takes_what_and_the_ratings_apart_from_it(per_item):
 
 
 def test_typical_values_are_those_of_one_element(per_item):
-    found = typical_values(per_item, "item")
+    found = typical_values(per_item, "items")
     assert found.levels.max() <= found.value.max() <= 5.0
     assert found.levels[1] == pytest.approx(np.median(MEANS), rel=0.05)
 

@@ -102,7 +102,7 @@ def evaluate(
     settings["random_state"] = seed
     model = HCPF(**settings)
     found = evaluate_model(
-        model, parts, k=top, max_baselines=1 if output is None else None, early_stopping=True,
+        model, parts, n=top, max_baselines=1 if output is None else None, early_stopping=True,
         random_state=seed, n_threads=threads,
         fit_options={"user_exposure": user_exposure, "item_exposure": item_exposure},
     )  # fmt: skip
@@ -192,7 +192,7 @@ def _as_json(found: "Evaluation", value_model: dict[str, Any], components: int) 
         "scores": row.scores.as_dict(),
         "baseline": {"name": simple.name, "scores": simple.scores and simple.scores.as_dict()},
         "ranking": row.ranking
-        and {**row.ranking.as_dict(), "k": row.ranking.k, "users": row.ranking.n_users},
+        and {**row.ranking.as_dict(), "n": row.ranking.n, "users": row.ranking.n_users},
         "calibration": row.calibration.as_dict(),
     }
 
@@ -227,8 +227,8 @@ def _show(found: "Evaluation", value_model: dict[str, Any]) -> None:
     if (ranked := row.ranking) is not None:
         show_facts(
             {
-                f"NDCG@{ranked.k}": text("ndcg"),
-                f"recall@{ranked.k}": text("recall"),
+                f"NDCG@{ranked.n}": text("ndcg"),
+                f"recall@{ranked.n}": text("recall"),
                 "users with a hit": f"{percent(ranked.hit_rate.value)} of {ranked.n_users:,}",
             },
             "\nRanking among all items",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hcpf._checks import one_of
 from hcpf._types import FloatArray
 
 if TYPE_CHECKING:
@@ -18,6 +19,14 @@ class Axis(Enum):
 
     USERS = "users"
     ITEMS = "items"
+
+    @classmethod
+    def parse(cls, axis: "Axis | str") -> "Axis":
+        """Return the axis of "users" or "user", or of "items" or "item"."""
+        if isinstance(axis, Axis):
+            return axis
+        words = {name: one for one in cls for name in (one.value, one.word)}
+        return words[one_of("axis", axis, list(words))]
 
     @property
     def other(self) -> "Axis":

@@ -23,6 +23,7 @@ from hcpf.evaluate.components import (
     data_for_choice,
     deficits,
     likelihood_of,
+    sizes_to_try,
     split_for_choice,
     within_one_error,
 )
@@ -173,7 +174,7 @@ def consensus(
     >>> found.model.n_components, len(found.model.posteriors)
     (2, 1)
     """
-    sizes = _sizes(n_components)
+    sizes = sizes_to_try("consensus", n_components)
     whole("n_fits", n_fits, least=2)
     limit = number("max_distance", max_distance, 0.0, 1.5, "between 0 and 1.5")
     n_neighbors = max(1, round(number("neighbors", neighbors, 0.0, 1.0, "in [0, 1]") * n_fits))
@@ -257,13 +258,6 @@ def align(first: Any, second: Any, *, fits: tuple[int, int] = (0, 0)) -> Compone
     return ComponentAlignment(
         first=mine + starts[0], second=theirs + starts[1], cosine=cosine[mine, theirs]
     )
-
-
-def _sizes(n_components: Any) -> list[int]:
-    given: list[Any] = [n_components] if np.ndim(n_components) == 0 else list(n_components)
-    if not given:
-        raise InputError("consensus: n_components is empty. Pass at least one number.")
-    return sorted({whole("n_components", size) for size in given})
 
 
 def _estimator(n_components: int, n_fits: int, settings: Mapping[str, Any]) -> HCPF:

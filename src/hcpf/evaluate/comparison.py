@@ -125,7 +125,7 @@ class Comparison:
 def compare(
     models: Mapping[str, Any],
     data: Split,
-    k: int = 20,
+    n: int = 20,
     *,
     on: HeldOutPairs | None = None,
     fit_options: Mapping[str, Any] | None = None,
@@ -142,7 +142,7 @@ def compare(
         held-out pairs excluded.
     data
         The split.
-    k
+    n
         Length of the recommendation lists. Models that do not recommend, or were trained on
         observed pairs only, have no ranking.
     on
@@ -164,7 +164,7 @@ def compare(
     check_fit_options(fit_options, *models.values())
     as_mass = scored_by_mass(data)
     return Comparison([
-        fit_and_score(name, model, data, k, on=on, as_mass=as_mass, fit_options=fit_options)
+        fit_and_score(name, model, data, n, on=on, as_mass=as_mass, fit_options=fit_options)
         for name, model in models.items()
     ])  # fmt: skip
 
@@ -183,7 +183,7 @@ def fit_and_score(
     name: str,
     model: Any,
     data: Split,
-    k: int | None = 20,
+    n: int | None = 20,
     *,
     about: str = "",
     on: HeldOutPairs | None = None,
@@ -205,7 +205,7 @@ def fit_and_score(
         The model; fitted to ``data.train`` with the held-out pairs excluded.
     data
         The split.
-    k
+    n
         Length of the recommendation lists; None for no ranking.
     on
         Other pairs than the test pairs, such as ``data.validation``.
@@ -238,7 +238,7 @@ def fit_and_score(
             vary_by=form.vary_by if form else None,
             hurdle=form.hurdle if form else False,
             scores=Scores.of(pairs),
-            ranking=ranking(model, data, k, on=on) if ranks and k is not None else None,
+            ranking=ranking(model, data, n, on=on) if ranks and n is not None else None,
             # The split makes the data sparser than those that the final model will be fitted to.
             calibration=calibration(model, data, population="training", on=on)
             if calibrate

@@ -92,7 +92,7 @@ class ComponentPath:
 
 def choose_components(
     data: Any,
-    candidates: Sequence[int] = (10, 20, 50, 100),
+    n_components: int | Sequence[int] = (10, 20, 50, 100),
     *,
     validation: float = 0.1,
     random_state: RandomState = 0,
@@ -106,7 +106,7 @@ def choose_components(
     data
         Interactions, an AnnData or a matrix, a share of which is held out; or a Split, whose
         validation pairs then decide and whose test pairs stay unseen.
-    candidates
+    n_components
         The K to try.
     validation
         The share held out, unless ``data`` is a Split.
@@ -122,9 +122,7 @@ def choose_components(
     ComponentPath
         With ``best`` by the one-standard-error rule; ``hcpf.plots.component_path`` draws it.
     """
-    sizes = sorted({whole("candidates", size) for size in candidates})
-    if not sizes:
-        raise InputError("choose_components: candidates is empty. Pass at least one number.")
+    sizes = sizes_to_try("choose_components", n_components)
     source, options = data_for_choice(data, fit_options)
     parts, pairs = split_for_choice("choose_components", source, validation, random_state)
 
@@ -143,6 +141,14 @@ def deficits(rows: Sequence[ModelScores]) -> list[Score]:
     """Return by how much each log-likelihood is below the highest, paired by pair."""
     top = max(rows, key=lambda row: likelihood_of(row).value)
     return [log_likelihood_gain(top, row) for row in rows]
+
+
+def sizes_to_try(caller: str, n_components: Any) -> list[int]:
+    """Return the numbers of components to try: one, or a sequence of them; ascending."""
+    given: list[Any] = [n_components] if np.ndim(n_components) == 0 else list(n_components)
+    if not given:
+        raise InputError(f"{caller}: n_components is empty. Pass at least one number.")
+    return sorted({whole("n_components", size) for size in given})
 
 
 def data_for_choice(data: Any, fit_options: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any]]:

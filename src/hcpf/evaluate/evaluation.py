@@ -22,7 +22,7 @@ from hcpf.io import as_path, atomic_path, os_errors
 from hcpf.model.fitted import FittedModel
 from hcpf.model.resolve import fitted_model
 
-_SCHEMA = 1
+_SCHEMA = 2
 _OWN_SETTINGS = ("element", "vary_by", "hurdle", "train_on", "n_components")  # not a baseline's
 
 
@@ -92,7 +92,7 @@ def evaluate_model(
     model: Any,
     data: Split,
     *,
-    k: int = 20,
+    n: int = 20,
     max_baselines: int | None = None,
     early_stopping: bool = False,
     random_state: int = 0,
@@ -108,7 +108,7 @@ def evaluate_model(
         A model that was fitted to ``data.train``, or one that is not fitted yet.
     data : Split
         The training data and the held-out pairs.
-    k : int
+    n : int
         Length of the recommendation lists.
     max_baselines : int, optional
         How many simpler models to fit and score as well, by default all: popularity, factors of
@@ -137,7 +137,7 @@ def evaluate_model(
 
     def row(name: str, about: str, one: Any, progress: bool | None) -> ModelScores:
         return fit_and_score(
-            name, one, data, k, about=about, early_stopping=early_stopping, calibrate=True,
+            name, one, data, n, about=about, early_stopping=early_stopping, calibrate=True,
             n_threads=n_threads, progress=progress, fit_options=fit_options,
         )  # fmt: skip
 

@@ -28,32 +28,32 @@ class RankingScores(ScoreTable):
     map: Score
     mrr: Score
     hit_rate: Score
-    k: int
+    n: int
     n_users: int
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()}\n  at {self.k}, over {self.n_users} users"
+        return f"{super().__repr__()}\n  at {self.n}, over {self.n_users} users"
 
 
 def ranking(
     model: Ranker,
     data: Split,
-    k: int = 20,
+    n: int = 20,
     *,
     by: str | None = None,
     on: HeldOutPairs | None = None,
 ) -> RankingScores:
-    r"""Score how many of a user's held-out items are among the first ``k`` recommendations.
+    r"""Score how many of a user's held-out items are among the first ``n`` recommendations.
 
     All items are ranked except those of the user's training entries. With :math:`h_j = 1` if the
     item of rank j is held out, and m the number of the user's held-out items,
 
     .. math::
-        \mathrm{NDCG} = \frac{\sum_{j \le k} h_j / \log_2(j + 1)}
-                             {\sum_{j \le \min(m, k)} 1 / \log_2(j + 1)}, \quad
-        \mathrm{recall} = \frac1m \sum_{j \le k} h_j, \quad
-        \mathrm{precision} = \frac1k \sum_{j \le k} h_j, \quad
-        \mathrm{AP} = \frac{1}{\min(m, k)} \sum_{j \le k} h_j\, \mathrm{precision}_j;
+        \mathrm{NDCG} = \frac{\sum_{j \le n} h_j / \log_2(j + 1)}
+                             {\sum_{j \le \min(m, n)} 1 / \log_2(j + 1)}, \quad
+        \mathrm{recall} = \frac1m \sum_{j \le n} h_j, \quad
+        \mathrm{precision} = \frac1n \sum_{j \le n} h_j, \quad
+        \mathrm{AP} = \frac{1}{\min(m, n)} \sum_{j \le n} h_j\, \mathrm{precision}_j;
 
     ``mrr`` is the mean of 1 / the first rank with :math:`h_j = 1`, 0 if there is none, and
     ``hit_rate`` the share of users who have one.
@@ -64,7 +64,7 @@ def ranking(
         A fitted HCPF or anything else with its ``recommend``, trained on ``data.train``.
     data
         The split.
-    k
+    n
         Length of the lists.
     by
         What to rank by, as in ``HCPF.recommend``; None for the model's default.
@@ -72,7 +72,7 @@ def ranking(
         Other pairs than the test pairs, such as ``data.validation``.
     """
     pairs = data.test if on is None else on
-    k = whole("k", k)
+    n = whole("n", n)
     relevant = sparse.csr_array(
         (np.ones(len(pairs), np.bool_), (pairs.users, pairs.items)), shape=data.train.shape
     )
@@ -84,11 +84,11 @@ def ranking(
     search = _Search(
         model, relevant, IdIndex("users", data.train.users), IdIndex("items", data.train.items)
     )
-    step = max(1, _BLOCK // k)
+    step = max(1, _BLOCK // n)
     parts = [rows[first : first + step] for first in range(0, len(rows), step)]
-    found = [rank_metrics(search.hits(part, k, by), wanted[part]) for part in parts]
+    found = [rank_metrics(search.hits(part, n, by), wanted[part]) for part in parts]
     means = {name: mean_score(np.concatenate([part[name] for part in found])) for name in found[0]}
-    return RankingScores(**means, k=k, n_users=len(rows))
+    return RankingScores(**means, n=n, n_users=len(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +100,12 @@ class _Search:
     users: IdIndex
     items: IdIndex
 
-    def hits(self, rows: NDArray[np.int64], k: int, by: str | None) -> BoolArray:
+    def hits(self, rows: NDArray[np.int64], n: int, by: str | None) -> BoolArray:
         """Return which ranks (columns) of each row are held-out items."""
         criterion = {} if by is None else {"by": by}
-        best = self.model.recommend(self.users.ids[rows], n=k, **criterion)
+        best = self.model.recommend(self.users.ids[rows], n=n, **criterion)
         user, item = self.users.positions(best.user), self.items.positions(best.item)
-        hits = np.zeros((len(rows), k), np.bool_)
+        hits = np.zeros((len(rows), n), np.bool_)
         hits[np.searchsorted(rows, user), best.rank - 1] = locate(self.relevant, user, item) >= 0
         return hits
 
@@ -119,17 +119,17 @@ def rank_metrics(hits: BoolArray, wanted: NDArray[np.integer]) -> dict[str, Floa
     >>> {name: round(float(value[0]), 3) for name, value in found.items()}
     {'ndcg': 0.498, 'recall': 0.667, 'precision': 0.5, 'map': 0.333, 'mrr': 0.5, 'hit_rate': 1.0}
     """
-    k = hits.shape[1]
-    rank = np.arange(1, k + 1)
+    n = hits.shape[1]
+    rank = np.arange(1, n + 1)
     gain = 1.0 / np.log2(rank + 1.0)
-    most = np.minimum(wanted, k)
+    most = np.minimum(wanted, n)
     so_far = np.cumsum(hits, axis=1)
     total = so_far[:, -1]
     first = np.argmax(hits, axis=1) + 1.0
     return {
         "ndcg": hits @ gain / np.cumsum(gain)[most - 1],
         "recall": total / wanted,
-        "precision": total / k,
+        "precision": total / n,
         "map": np.sum(hits * so_far / rank, axis=1) / most,
         "mrr": np.where(total > 0, 1.0 / first, 0.0),
         "hit_rate": (total > 0).astype(np.float64),

@@ -238,7 +238,7 @@ def compute(
     stops = recipe.solver != "algorithm1"
     with _quiet():
         row = evaluate.fit_and_score(
-            cell.model, model, parts, k=None, early_stopping=stops, keep_errors=True,
+            cell.model, model, parts, n=None, early_stopping=stops, keep_errors=True,
             n_threads=n_threads, progress=False,
         )  # fmt: skip
     if row.pairs is None:

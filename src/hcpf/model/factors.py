@@ -47,7 +47,7 @@ def factor_table(
     model: "FittedModel", axis: str | Axis, kind: str = "mean", fit: int | None = None
 ) -> FactorTable:
     """Return the factors of one axis with their ids."""
-    which = axis if isinstance(axis, Axis) else Axis(one_of("axis", axis, [a.value for a in Axis]))
+    which = Axis.parse(axis)
     values = factor_values(model, which, kind, fit)
     columns = dict(zip(column_names(model, fit), values.T, strict=True))
     return FactorTable(**{which.word: model.index[which].ids}, **columns)

@@ -402,7 +402,7 @@ class FittedModel:
         Parameters
         ----------
         axis : {"items", "users"}
-            Which factors.
+            Which factors; "item" and "user" mean the same.
         kind : {"mean", "scaled", "share"}
             "mean" is the posterior mean; that of items is divided by the number of fits. "scaled"
             is the mean times the activity parameter of the row, so that popular and rare rows

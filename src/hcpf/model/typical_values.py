@@ -65,7 +65,7 @@ class TypicalValues:
         >>> from hcpf import HCPF, simulate
         >>> data = simulate(30, 20, density=0.3, random_state=0).interactions
         >>> model = HCPF(2, element="gamma", vary_by="item", n_fits=1, max_iter=5, random_state=0)
-        >>> found = typical_values(model.fit(data), "item")
+        >>> found = typical_values(model.fit(data), "items")
         >>> highest, lowest = found.extremes(3)
         >>> bool(found.value[highest[0]] == found.value.max()), len(lowest)
         (True, 3)
@@ -111,22 +111,21 @@ def pooled_axes(model: Any) -> list[Axis]:
     return [axis for axis in Axis if value_model.varies(axis)]
 
 
-def typical_values(model: Any, by: Axis | str) -> TypicalValues:
+def typical_values(model: Any, axis: Axis | str) -> TypicalValues:
     """Return the typical values of the users, or of the items, of a fitted model.
 
     Parameters
     ----------
     model : HCPF, FittedModel or path
         A fitted model with partial pooling.
-    by : "user" or "item"
-        Whose typical values; the means must vary by it.
+    axis : {"items", "users"}
+        Whose typical values, which must vary; "item" and "user" mean the same.
     """
-    model = fitted_model(model)
-    axis = next((axis for axis in pooled_axes(model) if by in (axis, axis.word)), None)
-    if axis is None:
+    model, axis = fitted_model(model), Axis.parse(axis)
+    if not model.value_model.varies(axis):
         raise InputError(
-            f"typical_values: this model has no means per {getattr(by, 'word', by)}. Fit with "
-            "vary_by='user', 'item' or 'both'."
+            f"typical_values: this model has no means per {axis.word}. Fit with "
+            f"vary_by={axis.word!r} or 'both'."
         )
     element, conjugate = model.element, conjugate_of(model.element)
     entries, average = _entries(model, axis)

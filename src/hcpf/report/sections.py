@@ -53,7 +53,7 @@ class Column:
     higher_is_better: bool = True
 
 
-def _columns(k: int) -> list[Column]:
+def _columns(n: int) -> list[Column]:
     return [
         Column(
             "log_likelihood",
@@ -74,15 +74,15 @@ def _columns(k: int) -> list[Column]:
         ),
         Column(
             "ndcg",
-            f"NDCG@{k}",
-            f"how many of a user's held-out items are among the first {k} recommendations, early "
+            f"NDCG@{n}",
+            f"how many of a user's held-out items are among the first {n} recommendations, early "
             "ones counting more; 1 is perfect",
             decimals=3,
         ),
         Column(
             "hit_rate",
-            f"Hit rate@{k}",
-            f"the share of users with at least one held-out item among the first {k}",
+            f"Hit rate@{n}",
+            f"the share of users with at least one held-out item among the first {n}",
             decimals=3,
         ),
         Column(
@@ -100,9 +100,9 @@ def prediction(evaluation: Evaluation, settings: str) -> Facts:
     ``settings`` describes the model of the report, which may not be the one evaluated.
     """
     models = evaluation.models
-    k = evaluation.model.ranking.k if evaluation.model.ranking else 0
+    n = evaluation.model.ranking.n if evaluation.model.ranking else 0
     columns = [
-        column for column in _columns(k) if any(row.score(column.key) for row in evaluation.models)
+        column for column in _columns(n) if any(row.score(column.key) for row in evaluation.models)
     ]
     cells = [_cells([row.score(column.key) for row in models], column) for column in columns]
     calibrations = {row.name: row.calibration for row in models if row.calibration}

@@ -46,7 +46,7 @@ def write_report(
     evaluation: Evaluation | str | Path | None = None,
     names: Any = None,
     users: Any = None,
-    seed: int = 0,
+    random_state: int = 0,
     overwrite: bool = False,
     progress: bool | None = None,
 ) -> Path:
@@ -68,7 +68,7 @@ def write_report(
     users : ids, optional
         Example users to show; by default four, from active to occasional ones. The look-up
         includes them, the most active users and a random sample.
-    seed : int
+    random_state : int, default 0
         Seed of all draws.
     overwrite : bool
         Whether a file of that name may be replaced.
@@ -88,12 +88,13 @@ def write_report(
     target = as_path("output", output)
     if os.path.lexists(target) and (not flag("overwrite", overwrite) or target.is_dir()):
         raise InputError(f"{target} exists already: pass overwrite=True to replace a file.")
+    seed = whole("random_state", random_state, least=0)
     with progress_bar(progress, "Report", _STAGES) as advance:
         advance(0, "reading the model")
         fitted = fitted_model(model)
         advance(1, "scoring held-out pairs")
         scored = _evaluation(fitted, evaluation)
-        text = _page(fitted, scored, names, users, whole("seed", seed, least=0), advance)
+        text = _page(fitted, scored, names, users, seed, advance)
     with os_errors(InputError, f"{target} cannot be written"), atomic_path(target) as partial:
         partial.write_text(text, encoding="utf-8", errors="replace")
     return target
