@@ -70,6 +70,22 @@ def test_an_error_on_any_thread_reaches_the_caller(four_threads, bad):
     run_in_parallel(lambda first, last: None, 8)
 
 
+def test_after_an_error_no_thread_is_still_at_work(four_threads):
+    begun, everyone, done = [], threading.Barrier(4, timeout=30), []
+
+    def work(first, last):
+        begun.append(first)
+        everyone.wait()
+        if threading.current_thread().name == "hcpf_0":
+            raise ZeroDivisionError
+        time.sleep(0.2 * (threading.current_thread() is not threading.main_thread()))
+        done.append(first)
+
+    with pytest.raises(ZeroDivisionError):
+        run_in_parallel(work, 4)
+    assert len(done) == len(begun) - 1 == 3
+
+
 def test_the_number_of_threads_is_restored_after_an_error(four_threads):
     def fail():
         with kernel_threads(1):

@@ -7,7 +7,7 @@ the process when two threads launch kernels at once.
 
 import os
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -79,10 +79,11 @@ def run_in_parallel(
     helpers = [_pool().submit(help_out) for _ in range(threads - 1)]
     try:
         help_out()
-    finally:
-        for helper in helpers:
-            if not helper.cancel():  # it has begun
-                helper.result()
+    finally:  # none may still write into the arguments when the caller goes on
+        begun = [helper for helper in helpers if not helper.cancel()]
+        wait(begun)
+    for helper in begun:
+        helper.result()
 
 
 @contextmanager
