@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -19,13 +18,14 @@ from hcpf.data.shards.folder import Shards
 from hcpf.data.shards.matrix import StoredMatrix
 from hcpf.elements import Element, get
 from hcpf.elements.registry import CHOSEN_BY_DATA
-from hcpf.errors import InputError, SupportError
+from hcpf.errors import SupportError
 from hcpf.model.fitted import FittedModel
 from hcpf.training.auto import choose_settings
 from hcpf.training.checkpoint import make_folder, remembered_seed
 from hcpf.training.engine import LOCAL_ENGINE, Engine, ShardParts, SplitParts
 from hcpf.training.ensemble import Job
 from hcpf.training.held_out import split_validation
+from hcpf.training.memory import require_memory
 from hcpf.training.recalibration import learn_recalibration
 from hcpf.training.resolve import resolve_priors, resolve_value_model
 from hcpf.training.settings import FitPlan
@@ -149,64 +149,3 @@ def _warm_start(
 
 def _without_theta(posterior: Posterior) -> Posterior:
     return Posterior(replace(posterior.users, theta=None), replace(posterior.items, theta=None))
-
-
-# -- memory ----------------------------------------------------------------------------------------
-
-_ENTRY_BYTES = 16
-"""Index and coordinate of an entry, once by user and once by item."""
-_FACTOR_BYTES, _KEPT_FACTOR_BYTES = 5 * 4, 2 * 4
-"""Per factor: five float32 numbers while a fit runs (shape, mean, geometric mean, its value before
-the last pass, noise at the start), of which a finished fit keeps two."""
-_CGROUP = Path("/sys/fs/cgroup")
-_CGROUP_FILES = (
-    ("memory.max", "memory.current"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
-)
-"""Limit and use of memory in the first and the second version of control groups."""
-
-
-def require_memory(matrix: Csr, plan: FitPlan) -> None:
-    """Refuse a fit that needs more memory than is free, where that is known."""
-    free = free_bytes()
-    n_entries = 0 if isinstance(matrix, StoredMatrix) else matrix.nnz  # others stay on disk
-    needed = fit_bytes(n_entries, matrix.shape, plan)
-    if free is not None and needed > free:
-        n_rows = sum(matrix.shape)
-        raise InputError(
-            f"n_components={plan.n_components} with n_fits={plan.n_fits} needs about "
-            f"{needed / 1e9:,.1f} GB for {matrix.nnz:,} entries and {n_rows:,} users and items, "
-            f"but {free / 1e9:,.1f} GB are free. Use fewer components or fits, or less data."
-        )
-
-
-def fit_bytes(n_entries: int, shape: tuple[int, int], plan: FitPlan) -> int:
-    """Return about how many bytes the fits of a plan need at the same time."""
-    n_kept = 0 if plan.combine == "best" else plan.n_fits - 1
-    per_factor = _FACTOR_BYTES + n_kept * _KEPT_FACTOR_BYTES
-    return _ENTRY_BYTES * n_entries + per_factor * sum(shape) * plan.n_components
-
-
-def free_bytes() -> int | None:
-    """Return the bytes that this process can still take; None where that is unknown."""
-    limits = [_machine_bytes(), *(_cgroup_bytes(*names) for names in _CGROUP_FILES)]
-    return min((limit for limit in limits if limit is not None), default=None)
-
-
-def _machine_bytes() -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    sizes = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return 1024 * int(sizes[0]) if sizes else None
-
-
-def _cgroup_bytes(limit: str, used: str) -> int | None:
-    try:
-        texts = [(_CGROUP / name).read_text().strip() for name in (limit, used)]
-    except OSError:
-        return None
-    if not all(text.isdigit() for text in texts):  # "max": no limit
-        return None
-    return max(int(texts[0]) - int(texts[1]), 0)
