@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from hcpf.estimator import HCPF
     from hcpf.model.fitted import FittedModel
     from hcpf.simulation import Simulation, simulate
-    from hcpf.training.settings import CAVI, SVI, Algorithm1, Checkpoints
+    from hcpf.training.settings import CAVI, SVI, Algorithm1, Auto, Checkpoints
 
 # Everything is loaded on first use: no command needs all of it, and much of it is slow to load.
 _LAZY = {
-    **dict.fromkeys(("CAVI", "SVI", "Algorithm1", "Checkpoints"), "hcpf.training.settings"),
+    **dict.fromkeys(("CAVI", "SVI", "Algorithm1", "Auto", "Checkpoints"), "hcpf.training.settings"),
     **dict.fromkeys(("CompoundPoisson", "ObservedCompoundPoisson"), "hcpf.distributions.compound"),
     "FittedModel": "hcpf.model.fitted",
     "HCPF": "hcpf.estimator",
@@ -94,6 +94,7 @@ __all__ = [
     "HCPF",
     "SVI",
     "Algorithm1",
+    "Auto",
     "Checkpoints",
     "CompoundPoisson",
     "FittedModel",

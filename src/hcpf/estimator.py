@@ -123,7 +123,7 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         one. "formula" makes no short fits: entries / max(users, items) / 8, between 1 and 4 (8 for
         several fits); 1 for "observed", for Algorithm 1, for the paper's priors and where most
         pairs are observed. Intervals with ``n_samples`` do not come from a cold posterior.
-    solver : str, CAVI, SVI or Algorithm1, default "auto"
+    solver : str, Auto, CAVI, SVI or Algorithm1, default "auto"
         "auto" (minibatches, then coordinate ascent with momentum), "cavi", "svi" or "algorithm1",
         or an object with their constants, such as ``SVI(batches=100)``.
     start : {"auto", "noise", "clusters", "symmetric"}

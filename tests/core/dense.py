@@ -284,11 +284,11 @@ def update_some_users(model, batch):
     return replace(model, users=replace(users, a=a, b=b, activity_b=activity_b))
 
 
-def svi_pass(model, batches, local_sweeps, first_step, tau, xi):
+def svi_pass(model, batches, local_passes, first_step, tau, xi):
     edges = np.linspace(0, len(model.values), min(batches, len(model.values)) + 1).astype(int)
     for t, (start, stop) in enumerate(pairwise(edges)):
         batch = np.arange(start, stop)
-        for _ in range(local_sweeps):
+        for _ in range(local_passes):
             model = update_some_users(model, batch)
         model = natural_gradient_items(model, batch, min((first_step + t + tau) ** -xi, 1.0))
     return model

@@ -56,7 +56,7 @@ def test_minibatch_passes_are_the_twins(value_model):
     model = draw_model(value_model, excluded=0.2, with_exposure=True)
     shard, state = as_production(model)
     for first_step in (0, 4):
-        svi_pass(state, shard, SVI(batches=4, local_sweeps=2, tau=1.5, xi=0.7))
+        svi_pass(state, shard, SVI(batches=4, local_passes=2, tau=1.5, xi=0.7))
         model = dense.svi_pass(model, 4, 2, first_step, 1.5, 0.7)
     assert_same_point(state, model, rtol=1e-5)
 

@@ -15,7 +15,7 @@ from model.small import ELEMENTS, TRAINING, VARYING, name_of
 
 POOLED = [one for one in VARYING + HURDLES if one.vary_by is not None]
 SHARED = TRAINING + [one for one in HURDLES if one.vary_by is None]
-BATCHES = SVI(batches=4, local_sweeps=2, tau=1.5, xi=0.7)
+BATCHES = SVI(batches=4, local_passes=2, tau=1.5, xi=0.7)
 every_shared = pytest.mark.parametrize("value_model", SHARED, ids=name_of)
 every_pooled = pytest.mark.parametrize("value_model", POOLED, ids=name_of)
 
@@ -79,7 +79,7 @@ def test_minibatch_passes_are_the_twins(value_model):
 def test_one_batch_with_a_full_step_is_coordinate_ascent():
     model = dense.replace(draw_model(Poisson(0.8)), tempering=2.5)
     shard, state = as_production(model)
-    svi_pass(state, shard, SVI(batches=1, local_sweeps=1, tau=1.0, xi=0.6))
+    svi_pass(state, shard, SVI(batches=1, local_passes=1, tau=1.0, xi=0.6))
     assert_same_point(state, dense.cavi_pass(model), rtol=2e-5)
 
 

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from hcpf import HCPF, SVI, Algorithm1, FittedModel, Interactions
+from hcpf import HCPF, SVI, Algorithm1, Auto, FittedModel, Interactions
 from hcpf.core.value_model import ValueModel
 from hcpf.elements import Binomial, Gamma, Poisson, Presence
-from hcpf.training.settings import Auto
 
 FOLDER = Path(__file__).parent / "saved_models"
 ITEMS = [f"i{j}" for j in range(8)]

@@ -17,11 +17,10 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 import hcpf
-from hcpf import CAVI, Checkpoints
+from hcpf import CAVI, Auto, Checkpoints
 from hcpf.elements import Gamma, Poisson
 from hcpf.errors import CheckpointError
 from hcpf.training import loop
-from hcpf.training.settings import Auto
 from prepared import prepared
 
 COUNTS = {"element": Poisson(1.0)}

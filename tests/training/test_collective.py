@@ -50,7 +50,7 @@ def prepare(
     """The data, value model, priors and plan that workers share."""
     plan = FitPlan(
         SIZE, element=element, vary_by=vary_by, hurdle=hurdle, train_on=train_on, n_fits=1,
-        solver=SVI(batches=5, local_sweeps=2) if solver == "svi" else solver,
+        solver=SVI(batches=5, local_passes=2) if solver == "svi" else solver,
         max_iter=passes, tol=0.0, check_every=passes, learn_element=learn,
         validation_fraction=validation, tempering=1.0 if train_on == "observed" else tempering,
         progress=False, **settings,

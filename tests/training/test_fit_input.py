@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hcpf import CAVI, HCPF, SVI, Algorithm1, Checkpoints, Interactions, Priors
+from hcpf import CAVI, HCPF, SVI, Algorithm1, Auto, Checkpoints, Interactions, Priors
 from hcpf.elements import Binomial, Gamma, Poisson, Presence
 from hcpf.errors import HcpfError, InputError, NotFittedError, ParameterError, SupportError
-from hcpf.training.settings import Auto
 from model.small import quick
 
 VALUES = np.array([[1.5, 0.0, 2.0], [0.0, 3.5, 0.0], [4.0, 0.5, 1.0], [0.0, 0.0, 2.5]])
@@ -119,7 +118,7 @@ BAD_ARGUMENTS = {
 }
 BAD_CONSTANTS = [
     (CAVI, {"max_count": [0, -1, 2.5, "all", True]}),
-    (SVI, {"batches": [0, 2.5, None], "local_sweeps": [0, 0.5, None]}),
+    (SVI, {"batches": [0, 2.5, None], "local_passes": [0, 0.5, None]}),
     (SVI, {"tau": [0.0, -1.0, np.nan, "1", np.inf], "xi": [0.5, 1.1, 0.0, np.nan, "x"]}),
     (Algorithm1, {"tau": [0.0], "xi": [0.5], "stratified": [1, "no", None]}),
     (Auto, {"svi_passes": [-1, 0.5, None]}),

@@ -72,7 +72,7 @@ class SVI(Solver):
     ----------
     batches : int, default 40
         Minibatches per pass.
-    local_sweeps : int, default 4
+    local_passes : int, default 4
         Updates of a batch's users before the items take a step.
     tau, xi : float, default 1.0 and 0.6
         Step t of the items has size ``(t + tau) ** -xi``, at most 1.
@@ -81,7 +81,7 @@ class SVI(Solver):
     """
 
     batches: int = 40
-    local_sweeps: int = 4
+    local_passes: int = 4
     tau: float = 1.0
     xi: float = 0.6
 
@@ -93,7 +93,7 @@ class SVI(Solver):
         set_fields(
             self,
             batches=whole("batches", self.batches),
-            local_sweeps=whole("local_sweeps", self.local_sweeps),
+            local_passes=whole("local_passes", self.local_passes),
             **_check_step(self.tau, self.xi),
         )
 
@@ -128,7 +128,15 @@ class Algorithm1(Solver):
 
 @dataclass(frozen=True)
 class Auto(Solver):
-    """A few minibatch passes (none on small data), then coordinate ascent with momentum."""
+    """A few minibatch passes (none on small data), then coordinate ascent with momentum.
+
+    Parameters
+    ----------
+    svi_passes : int, default 2
+        Passes of ``SVI()`` before coordinate ascent; 0 goes without them.
+    max_count : int, optional
+        The largest number of elements n to sum over; by default all that count.
+    """
 
     svi_passes: int = 2
 
@@ -159,8 +167,8 @@ def solver_of(value: Any) -> Solver:
     if isinstance(value, str) and value in SOLVERS:
         return SOLVERS[value]()
     raise ParameterError(
-        f"solver must be one of {', '.join(SOLVERS)}, or CAVI(...), SVI(...) or Algorithm1(...); "
-        f"got {value!r}."
+        f"solver must be one of {', '.join(SOLVERS)}, or Auto(...), CAVI(...), SVI(...) or "
+        f"Algorithm1(...); got {value!r}."
     )
 
 

@@ -21,7 +21,7 @@ from hcpf.errors import ModelError
 from hcpf.io import file_digest, locked, os_errors, partial_file, write_atomically
 
 MANIFEST = "manifest.json"
-FORMAT, SCHEMA = "hcpf-model", 4
+FORMAT, SCHEMA = "hcpf-model", 5
 _ADVICE = "Pass a folder created by save() or hcpf fit."
 _TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64}
 _LONGEST_HEADER = 1 << 24  # bytes
@@ -280,7 +280,7 @@ def _checked(path: Path, name: str, entry: Any) -> tuple[Any, tuple[int, ...], i
     return dtype, shape, first, last
 
 
-# -- manifests of schemas 1 and 2, brought to the names of today -----------------------------------
+# -- manifests of earlier schemas, brought to the names of today -----------------------------------
 
 _PRESENCE = {"element": "presence", "parameters": {}}
 _SETTINGS = (
@@ -297,11 +297,13 @@ _CONSTANTS = {
 
 
 def upgraded(about: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest of any schema as one of schema 3; exposures came with schema 4."""
+    """Return a manifest of any schema as one of schema 5."""
     if about["schema"] == 1:
         about = _from_schema_1(about)
     if about["schema"] == 2:
         about = _from_schema_2(about)
+    if about["schema"] < 5:  # exposures, which came with schema 4, are tensors
+        about = _from_schema_4(about)
     return about
 
 
@@ -326,6 +328,16 @@ def _from_schema_2(about: dict[str, Any]) -> dict[str, Any]:
     if settings:
         settings |= {"start": old["init"], "solver": _upgraded_solver(old)}
     return {**about, "schema": 3, "settings": settings, "max_count": about["n_truncation"]}
+
+
+def _from_schema_4(about: dict[str, Any]) -> dict[str, Any]:
+    """Rename a constant of SVI."""
+    settings = dict(about["settings"])
+    solver = settings.get("solver")
+    if isinstance(solver, dict) and "local_sweeps" in solver:
+        names = {"local_sweeps": "local_passes"}
+        settings["solver"] = {names.get(name, name): solver[name] for name in solver}
+    return {**about, "schema": 5, "settings": settings}
 
 
 def _upgraded_solver(old: dict[str, Any]) -> dict[str, Any]:

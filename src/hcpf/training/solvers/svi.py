@@ -46,7 +46,7 @@ def svi_pass(
     for first, last in pairwise(edges.tolist()):
         start, stop = np.searchsorted(position, [first, last]).tolist()
         batch = shard.users.window(start, stop)
-        for _ in range(solver.local_sweeps):
+        for _ in range(solver.local_passes):
             info = update_axis(users, items, batch, arrays, user_prior, comm)
             state.update_theta(Axis.USERS, shard, comm, rows=slice(start, stop))
             truncated += info.n_truncated
