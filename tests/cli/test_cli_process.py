@@ -8,8 +8,10 @@ import sys
 import time
 
 import pytest
+from typer.core import TyperGroup
 
 from hcpf.model.fitted import FittedModel
+from hcpf.training import short_fits
 
 ENDLESS = (
     "-K",
@@ -63,6 +65,30 @@ def test_ctrl_c_elsewhere_leaves_nothing(run, monkeypatch, model, tmp_path):
     assert result.exit_code == 130
     assert "interrupted" in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_while_options_are_read_is_not_silent(run, monkeypatch):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TyperGroup, "parse_args", stop)
+    result = run(["fit", "data.csv", "-o", "model"])
+    assert result.exit_code == 130
+    assert result.stderr == "hcpf: interrupted; no file was left half written.\n"
+
+
+def test_ctrl_c_before_there_is_a_model_says_so_in_one_line(run, sales, monkeypatch, tmp_path):
+    def press(*arguments):
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(short_fits, "advance_fit", press)
+    result = run(["fit", str(sales), "-o", str(tmp_path / "model"), "--threads", "1"])
+    signal.signal(signal.SIGINT, before)
+    assert result.exit_code == 130
+    lines = [line for line in result.stderr.splitlines() if "guessed" not in line]
+    assert lines == ["hcpf: interrupted before any element was tried: nothing is kept."]
+    assert not (tmp_path / "model").exists()
 
 
 # Sends Ctrl-C to itself when a module begins to load.

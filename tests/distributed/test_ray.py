@@ -22,7 +22,7 @@ from hcpf import HCPF, Shards
 from hcpf.cli.app import app
 from hcpf.distributed.messages import Mailbox, MessageCollective
 from hcpf.errors import CheckpointError, ClusterError, ParameterError
-from hcpf.training.engine import LOCAL_ENGINE, SplitParts
+from hcpf.training.engine import LOCAL_ENGINE, Parts
 from hcpf.training.ensemble import Job, run_fits
 from training.test_collective import prepare
 from training.workers import with_checkpoint
@@ -38,7 +38,7 @@ def make_job(*, n_fits=1, **settings):
     split, value_model, priors, plan = prepare(**settings)
     plan = replace(plan, n_fits=n_fits, check_every=5)
     seeds = np.arange(2 * n_fits).reshape(n_fits, 2)
-    return SplitParts(split), Job(value_model, priors, plan, seeds)
+    return Parts(split), Job(value_model, priors, plan, seeds)
 
 
 def run_in_threads(parts, job, size=2):

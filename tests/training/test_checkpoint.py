@@ -175,6 +175,23 @@ def test_an_exception_in_the_middle_loses_nothing(name, tmp_path):
     assert state_of(run(name, tmp_path)) == state_of(run(name, None))
 
 
+@pytest.mark.parametrize("name", ["cavi", "auto", "two"])
+def test_a_run_ended_by_ctrl_c_goes_on_to_the_same_bits(name, tmp_path, monkeypatch):
+    before, advance, calls = signal.getsignal(signal.SIGINT), loop.advance_fit, iter(range(99))
+
+    def press(fit):
+        advance(fit)
+        if next(calls) == 6:  # between two checks
+            signal.raise_signal(signal.SIGINT)
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(loop, "advance_fit", press)
+    model = run(name, tmp_path)
+    signal.signal(signal.SIGINT, before)
+    assert (model.interrupted_, model.n_iter_) == (True, 7)
+    assert state_of(run(name, tmp_path)) == state_of(run(name, None))
+
+
 def test_without_a_seed_the_folder_remembers_one(tmp_path):
     one = run("two", tmp_path, random_state=None)
     assert state_of(run("two", tmp_path, random_state=None)) == state_of(one)

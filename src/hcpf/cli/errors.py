@@ -95,22 +95,33 @@ class OneLineErrors(TyperGroup):
         """Return the options of all commands."""
         return without_types(super().get_params(ctx))
 
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read the options of all commands; typer alone would end silently on Ctrl-C."""
+        with _errors_in_one_line():
+            return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; see ``docs/cli.md`` for the exit codes."""
-        try:
-            with raise_on_termination():
-                return super().invoke(ctx)
-        except BrokenPipeError:
-            raise  # the reader of our output is gone: typer ends quietly
-        except KeyboardInterrupt:
-            note("hcpf: interrupted; no file was left half written.")
-            raise typer.Exit(INTERRUPTED) from None
-        except Terminated as signal:
-            note("hcpf: terminated; no file was left half written.")
-            raise typer.Exit(signal.exit_code) from None
-        except (HcpfError, OSError) as error:
-            note(f"hcpf: {one_line(error)}")
-            raise typer.Exit(FAILED) from None
+        with _errors_in_one_line():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _errors_in_one_line() -> Generator[None]:
+    try:
+        with raise_on_termination():
+            yield
+    except BrokenPipeError:
+        raise  # the reader of our output is gone: typer ends quietly
+    except KeyboardInterrupt as error:
+        note(f"hcpf: {str(error) or 'interrupted; no file was left half written.'}")
+        raise typer.Exit(INTERRUPTED) from None
+    except Terminated as signal:
+        note("hcpf: terminated; no file was left half written.")
+        raise typer.Exit(signal.exit_code) from None
+    except (HcpfError, OSError) as error:
+        note(f"hcpf: {one_line(error)}")
+        raise typer.Exit(FAILED) from None
 
 
 def one_line(error: HcpfError | OSError) -> str:

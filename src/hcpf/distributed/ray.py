@@ -24,7 +24,7 @@ from hcpf.distributed.pulse import TICK_SECONDS, Pulse
 from hcpf.errors import ClusterError, HcpfError
 from hcpf.training.engine import Parts
 from hcpf.training.ensemble import Ensemble, Job
-from hcpf.training.loop import Watch, watch_on_terminal
+from hcpf.training.loop import UNWATCHED, Watch
 
 logger = logging.getLogger("hcpf")
 
@@ -76,14 +76,10 @@ class RayEngine:
         """Raise an error if Ray is not installed, or if no cluster answers at the address."""
         require_ray(self.address)
 
-    def run(self, parts: Parts, job: Job) -> Ensemble:
+    def run(self, parts: Parts, job: Job, watch: Watch = UNWATCHED) -> Ensemble:
         """Make the fits of a job on the cluster, and join the users of all workers."""
-        plan = job.plan
-        with (
-            connected(self.address, self.workers),
-            watch_on_terminal(plan.progress, "Fitting", plan.max_iter) as watch,
-        ):
-            if plan.checkpoint is None:
+        with connected(self.address, self.workers):
+            if job.plan.checkpoint is None:
                 logger.info("No checkpoint folder: a lost worker means to begin again.")
             return self._run_until_done(parts, job, watch)
 

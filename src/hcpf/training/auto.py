@@ -21,7 +21,7 @@ from hcpf.core.value_model import VARY_BY, ValueModel, ways_to_vary
 from hcpf.elements import Element
 from hcpf.errors import InputError
 from hcpf.training.held_out import TrainingSplit
-from hcpf.training.loop import interruptible
+from hcpf.training.interrupt import Interrupt
 from hcpf.training.resolve import candidate_elements, formula_tempering
 from hcpf.training.selection import (
     MIN_POOLING_GAIN,
@@ -60,7 +60,10 @@ Scored = list[Candidate[ValueModel]]
 
 
 def choose_settings(
-    split: TrainingSplit, plan: FitPlan, rng: np.random.Generator
+    split: TrainingSplit,
+    plan: FitPlan,
+    rng: np.random.Generator,
+    interrupt: Interrupt,
 ) -> tuple[FitPlan, bool]:
     """Return the plan with a value model and a tempering in place of "auto".
 
@@ -78,8 +81,8 @@ def choose_settings(
         sample = Sample.draw(split, plan.train_on, rng)
     except InputError:  # too few entries to hold any out
         return _by_values_alone(split, plan), False
-    with interruptible() as is_stopping, kernel_threads(plan.n_threads):
-        search = Search(sample, plan, is_stopping)
+    with kernel_threads(plan.n_threads):
+        search = Search(sample, plan, interrupt.stop_requested)
         try:
             if needs_element:
                 plan = plan.with_value_model(search.value_model(split.values))
@@ -87,6 +90,7 @@ def choose_settings(
                 formula = formula_tempering(plan, split)
                 plan = replace(plan, tempering=search.tempering(plan, formula))
         except SearchStopped:
+            interrupt.is_requested = False  # the next Ctrl-C is for the fit of what is kept
             return _keep_leader(search, split, plan), True
     return plan, False
 
@@ -114,8 +118,7 @@ def _keep_leader(search: "Search", split: TrainingSplit, plan: FitPlan) -> FitPl
     if plan.element == "auto":
         leader = search.leader
         if leader is None:
-            logger.warning("Interrupted before any element was tried: nothing is kept.")
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt("interrupted before any element was tried: nothing is kept.")
         plan = plan.with_value_model(leader)
         kept = f"{leader.description}, the best of {len(search.scored)} tried"
     else:

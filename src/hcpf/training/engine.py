@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,18 +20,7 @@ from hcpf.data.shards.folder import Shards
 from hcpf.errors import ParameterError, ShardError
 from hcpf.training.ensemble import Ensemble, Job, Part, run_fits
 from hcpf.training.held_out import TrainingSplit
-
-
-class Parts(Protocol):
-    """The data of a fit, which several workers share out."""
-
-    def whole(self) -> Part:
-        """Return what a single worker in this process trains on."""
-        ...
-
-    def of(self, rank: int, size: int) -> Callable[[], Part]:
-        """Return what loads the part of one of several workers; it is called by the worker."""
-        ...
+from hcpf.training.loop import UNWATCHED, Watch
 
 
 class Engine(Protocol):
@@ -40,7 +30,7 @@ class Engine(Protocol):
         """Raise an error at once if the engine cannot be used."""
         ...
 
-    def run(self, parts: Parts, job: Job) -> Ensemble:
+    def run(self, parts: "Parts", job: Job, watch: Watch = UNWATCHED) -> Ensemble:
         """Make the fits of a job, and return the posteriors of all users."""
         ...
 
@@ -51,36 +41,39 @@ class LocalEngine:
     def check(self) -> None:
         """Do nothing: this process can always be used."""
 
-    def run(self, parts: Parts, job: Job) -> Ensemble:
+    def run(self, parts: "Parts", job: Job, watch: Watch = UNWATCHED) -> Ensemble:
         """Make the fits of a job."""
-        return run_fits(parts.whole(), job)
+        return run_fits(parts.whole(), job, watch=watch)
 
 
 LOCAL_ENGINE = LocalEngine()
 
 
 @dataclass(frozen=True, eq=False)
-class SplitParts:
-    """Blocks of neighboring users of data in memory, with about equally many entries."""
+class Parts:
+    """The data of a fit, which several workers share out.
+
+    Each has a block of neighboring users, with about equally many entries.
+    """
 
     split: TrainingSplit
     start: tuple[Posterior, ...] = ()
 
     def whole(self) -> Part:
-        """Return all users."""
+        """Return all users: what a single worker in this process trains on."""
         split = self.split
         data = ShardData.whole(split.training, split.excluded, split.exposure)
         return Part(data, split.validation, self.start)
 
     def of(self, rank: int, size: int) -> Callable[[], Part]:
-        """Return the users of one worker."""
+        """Return what loads the users of one worker; it is called by the worker."""
         matrix = self.split.training
         users = balanced_block(matrix.indptr, rank, size)
-        return _Users.of(self.split, self.start, users).with_entries(matrix[users])
+        return partial(_Users.of(self.split, self.start, users).with_entries, matrix[users])
 
 
 @dataclass(frozen=True, eq=False)
-class ShardParts(SplitParts):
+class ShardParts(Parts):
     """Neighboring shards of a folder, with about equally many entries.
 
     Every worker reads its own shards, from a folder that all nodes see.
@@ -130,20 +123,10 @@ class _Users:
             tuple(Posterior(fit.users.at(users), fit.items) for fit in start),
         )
 
-    def with_entries(self, matrix: Csr) -> "_Loaded":
+    def with_entries(self, matrix: Csr) -> Part:
         """Join the users with their entries."""
         data = ShardData(matrix, self.excluded, self.numbers, self.n_users, self.exposure)
-        return _Loaded(Part(data, self.validation, self.start))
-
-
-@dataclass(frozen=True, eq=False)
-class _Loaded:
-    """A part that is in memory already."""
-
-    part: Part
-
-    def __call__(self) -> Part:
-        return self.part
+        return Part(data, self.validation, self.start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,7 +151,7 @@ class _ShardReader:
             matrix = matrix.with_ones()
         if self.users.excluded is not None:
             matrix = without(matrix, self.users.excluded)
-        return self.users.with_entries(matrix)()
+        return self.users.with_entries(matrix)
 
 
 def balanced_block(pointer: NDArray[np.integer], rank: int, size: int) -> slice:

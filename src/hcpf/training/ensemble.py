@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcpf.core.axis import Axis
-from hcpf.core.collective import LOCAL, Collective
+from hcpf.core.collective import LOCAL, Collective, any_worker
 from hcpf.core.kernels import Factors
 from hcpf.core.layout import UserOrder
 from hcpf.core.pooling import Pooling
@@ -24,7 +24,7 @@ from hcpf.errors import ParameterError
 from hcpf.io import fingerprint
 from hcpf.training.checkpoint import Checkpoint, Saved, restore
 from hcpf.training.element_update import refit_element
-from hcpf.training.loop import Fit, Watch, train
+from hcpf.training.loop import UNWATCHED, Fit, Watch, train
 from hcpf.training.resolve import MAX_TEMPERING_OF_SEVERAL
 from hcpf.training.settings import Algorithm1, Auto, FitPlan
 from hcpf.training.start import (
@@ -46,6 +46,7 @@ class Outcome:
     value_model: ValueModel
     history: tuple[Check, ...]
     interrupted: bool
+    """Whether it was to make more passes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,6 @@ class Ensemble:
     value_model: ValueModel
     history: tuple[Check, ...]
     """Of the first (or best) fit."""
-    interrupted: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +82,8 @@ class Job:
     """Of each fit, fits x 2."""
 
 
-def run_fits(
-    part: Part, job: Job, comm: Collective = LOCAL, watch: Watch | None = None
-) -> Ensemble:
-    """Make the fits of a job as one of its workers.
+def run_fits(part: Part, job: Job, comm: Collective = LOCAL, watch: Watch = UNWATCHED) -> Ensemble:
+    """Make the fits of a job as one of its workers, until ``watch`` asks for the end.
 
     The posteriors are those of the worker's users and all items.
     """
@@ -98,7 +96,8 @@ def run_fits(
                 part.start[index] if index < len(part.start) else None, watch,
             )  # fmt: skip
             outcomes.append(worker.run())
-            if outcomes[-1].interrupted:
+            if any_worker(comm, watch.stop_requested()):
+                outcomes = _without_interrupted(outcomes, len(job.seeds))
                 break
         return _combine(outcomes, part.data, job.plan, comm)
 
@@ -119,8 +118,8 @@ class Worker:
     comm: Collective = LOCAL
     start: Posterior | None = None
     """A posterior of the worker's users and all items to warm-start from."""
-    watch: Watch | None = None
-    """Follows the fit; by default the terminal does."""
+    watch: Watch = UNWATCHED
+    """Follows the fit, and can end it early."""
 
     def run(self) -> Outcome:
         """Train from the start given, from a checkpoint, from noise or from clusters of items."""
@@ -155,12 +154,13 @@ class Worker:
         if saved is not None:
             _resume(fit, saved)
         title = "Fitting" if plan.n_fits == 1 else f"Fit {self.index + 1} of {plan.n_fits}"
-        train(fit, checkpoint=checkpoint, progress=plan.progress, title=title, watch=self.watch)
+        train(fit, checkpoint=checkpoint, title=title, watch=self.watch)
         order = fit.shard.order
         del fit.shard
         return Outcome(
-            state.to_posterior(order), state.value_model, tuple(state.history), state.interrupted
-        )
+            state.to_posterior(order), state.value_model, tuple(state.history),
+            state.interrupted,
+        )  # fmt: skip
 
     def _start(self, shard: Shard, with_clusters: bool) -> FitState:
         arguments = self.priors, self.plan.n_components, self.rng, self.comm
@@ -244,10 +244,23 @@ def _resume(fit: Fit, saved: Saved) -> None:
     restore(fit.state, header, tensors)
 
 
+def _without_interrupted(outcomes: list[Outcome], n_fits: int) -> list[Outcome]:
+    """Return the complete fits, or the interrupted one if there is no other.
+
+    A fit of few passes would count as much in the average as the complete ones.
+    """
+    complete = [one for one in outcomes if not one.interrupted]
+    if complete:
+        logger.warning("Interrupted: %d of %d fits are complete and kept.", len(complete), n_fits)
+        return complete
+    n_passes = outcomes[0].history[-1].iteration
+    logger.warning("Interrupted after pass %d of the first fit, which is kept.", n_passes)
+    return outcomes
+
+
 def _combine(outcomes: list[Outcome], data: ShardData, plan: FitPlan, comm: Collective) -> Ensemble:
     """Keep the best fit, or all of them with the element estimated at their average rates."""
     best = max(range(len(outcomes)), key=lambda j: outcomes[j].history[-1].elbo)
-    interrupted = any(one.interrupted for one in outcomes)
     outcomes = [outcomes[best]] if plan.combine == "best" else outcomes
     posteriors = tuple(one.posterior for one in outcomes)
     value_model = outcomes[0].value_model
@@ -257,7 +270,7 @@ def _combine(outcomes: list[Outcome], data: ShardData, plan: FitPlan, comm: Coll
         dispersion = value_model.train_on != "observed"
         element = refit_element(value_model, data, posteriors, comm, dispersion=dispersion)
         value_model = value_model.replace(element=element)
-    return Ensemble(posteriors, value_model, outcomes[0].history, interrupted)
+    return Ensemble(posteriors, value_model, outcomes[0].history)
 
 
 def _with_common_dispersion(

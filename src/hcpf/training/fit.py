@@ -22,9 +22,11 @@ from hcpf.errors import SupportError
 from hcpf.model.fitted import FittedModel
 from hcpf.training.auto import choose_settings
 from hcpf.training.checkpoint import make_folder, remembered_seed
-from hcpf.training.engine import LOCAL_ENGINE, Engine, ShardParts, SplitParts
+from hcpf.training.engine import LOCAL_ENGINE, Engine, Parts, ShardParts
 from hcpf.training.ensemble import Job
-from hcpf.training.held_out import split_validation
+from hcpf.training.held_out import TrainingSplit, split_validation
+from hcpf.training.interrupt import interruptible
+from hcpf.training.loop import watch_on_terminal
 from hcpf.training.memory import require_memory
 from hcpf.training.recalibration import learn_recalibration
 from hcpf.training.resolve import resolve_priors, resolve_value_model
@@ -46,45 +48,49 @@ def fit_model(
     start: FittedModel | None = None,
     engine: Engine = LOCAL_ENGINE,
 ) -> FittedModel:
-    """Fit a model to interactions; ``start`` is one to warm-start from."""
-    engine.check()
-    rng = _generator(plan)
-    if engine is LOCAL_ENGINE:  # other engines bring their own
-        require_memory(data.matrix, plan)
-    matrix = _as_seen(data.matrix, plan.element)
-    seen = None if validation is None else _as_seen(validation, plan.element)
-    split = split_validation(
-        matrix, seen, exclude, plan.validation_fraction, plan.train_on, rng, exposure
-    )
-    if plan.tempering == "auto" and start is not None:
-        plan = replace(plan, tempering=start.tempering)
-    plan, interrupted = choose_settings(split, plan, rng)
-    value_model, posteriors = resolve_value_model(plan, split), ()
-    if start is not None:
-        value_model, posteriors = _warm_start(start, value_model, plan, split.values)
-    priors = resolve_priors(plan.priors, split, value_model, plan.n_components)
-    seeds = rng.integers(0, 1 << 63, size=(plan.n_fits, 2))
-    parts = SplitParts(split, posteriors)
-    if isinstance(data, Shards):
-        ignores_values = matrix is not data.matrix
-        parts = ShardParts(split, posteriors, shards=data, ignores_values=ignores_values)
-    ensemble = engine.run(parts, Job(value_model, priors, plan, seeds))
-    model = FittedModel(
-        value_model=ensemble.value_model,
-        priors=priors,
-        posteriors=_with_odd_entries_limited(
-            ensemble.posteriors, ensemble.value_model, split.training
-        ),
-        users=data.users,
-        items=data.items,
-        history=ensemble.history,
-        tempering=float(plan.tempering),
-        excluded=union(exclude, validation),
-        data=data,
-        interrupted=ensemble.interrupted or interrupted,
-        max_count=plan.solver.max_count,
-    )
-    return replace(model, recalibration=learn_recalibration(model, split, plan.n_threads))
+    """Fit a model to interactions; ``start`` is one to warm-start from.
+
+    The first Ctrl-C asks for the end after the current pass, a second one raises.
+    """
+    with interruptible() as interrupt:
+        engine.check()
+        rng = _generator(plan)
+        if engine is LOCAL_ENGINE:  # other engines bring their own
+            require_memory(data.matrix, plan)
+        matrix = _as_seen(data.matrix, plan.element)
+        seen = None if validation is None else _as_seen(validation, plan.element)
+        split = split_validation(
+            matrix, seen, exclude, plan.validation_fraction, plan.train_on, rng, exposure
+        )
+        if plan.tempering == "auto" and start is not None:
+            plan = replace(plan, tempering=start.tempering)
+        plan, is_cut_short = choose_settings(split, plan, rng, interrupt)
+        value_model, posteriors = resolve_value_model(plan, split), ()
+        if start is not None:
+            value_model, posteriors = _warm_start(start, value_model, plan, split.values)
+        priors = resolve_priors(plan.priors, split, value_model, plan.n_components)
+        seeds = rng.integers(0, 1 << 63, size=(plan.n_fits, 2))
+        parts, job = _parts(data, split, plan, posteriors), Job(value_model, priors, plan, seeds)
+        with watch_on_terminal(plan.progress, plan.max_iter, interrupt.stop_requested) as watch:
+            ensemble = engine.run(parts, job, watch)
+        model = FittedModel(
+            value_model=ensemble.value_model,
+            priors=priors,
+            posteriors=_with_odd_entries_limited(
+                ensemble.posteriors, ensemble.value_model, split.training
+            ),
+            users=data.users,
+            items=data.items,
+            history=ensemble.history,
+            tempering=float(plan.tempering),
+            excluded=union(exclude, validation),
+            data=data,
+            max_count=plan.solver.max_count,
+        )
+        if not interrupt.is_requested:
+            recalibration = learn_recalibration(model, split, plan.n_threads)
+            model = replace(model, recalibration=recalibration)
+        return replace(model, interrupted=is_cut_short or interrupt.is_requested)
 
 
 def _with_odd_entries_limited(
@@ -113,18 +119,31 @@ def _generator(plan: FitPlan) -> np.random.Generator:
     return generator(seed)
 
 
+def _ignores_values(element: str | Element) -> bool:
+    """Return whether an element sees only which pairs are observed."""
+    if element in CHOSEN_BY_DATA or not isinstance(element, str | Element):
+        return False
+    kind = get(element) if isinstance(element, str) else element
+    return float(kind.seen(np.full(1, 2.0))[0]) == 1.0
+
+
 def _as_seen(matrix: Csr, element: str | Element) -> Csr:
     """Return the matrix with its values as the element sees them."""
-    if element in CHOSEN_BY_DATA or not isinstance(element, str | Element):
+    if not _ignores_values(element):
         return matrix
-    kind = get(element) if isinstance(element, str) else element
     if isinstance(matrix, StoredMatrix):
-        ignores_values = float(kind.seen(np.full(1, 2.0))[0]) == 1.0
-        return matrix.with_ones() if ignores_values else matrix
-    values = kind.seen(matrix.data)
-    if values is matrix.data:
-        return matrix
-    return sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+        return matrix.with_ones()
+    ones = np.ones(matrix.nnz)
+    return sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def _parts(
+    data: Interactions, split: TrainingSplit, plan: FitPlan, start: tuple[Posterior, ...]
+) -> Parts:
+    if not isinstance(data, Shards):
+        return Parts(split, start)
+    ignores_values = _ignores_values(plan.element)
+    return ShardParts(split, start, shards=data, ignores_values=ignores_values)
 
 
 def _warm_start(

@@ -1,21 +1,19 @@
-"""The one training loop: passes, checks, stopping, history, checkpoints, Ctrl-C.
+"""The one training loop: passes, checks, stopping, history, checkpoints.
 
 It is the same for one worker and for many: every decision depends on numbers that the collective
 has made equal on all workers.
 """
 
 import logging
-import signal
-import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from hcpf._progress import Advance, progress_bar
+from hcpf._progress import progress_bar
 from hcpf.core.collective import Collective, any_worker
 from hcpf.core.count_tables import SPARE_OCTAVES, rate_normalizer
 from hcpf.core.pooling import PRIOR_PASSES
@@ -75,60 +73,80 @@ class Watch(Protocol):
         ...
 
 
-class _Terminal:
-    """Shows a progress bar, and turns Ctrl-C into a request to stop."""
+class _Unwatched:
+    """Nobody watches."""
 
-    def __init__(self, advance: Advance, stop_requested: Callable[[], bool]) -> None:
-        self._advance, self._shown = advance, 0
+    def passed(self, title: str, iteration: int, note: str) -> None:
+        """Do nothing."""
+
+    def stop_requested(self) -> bool:
+        """Return that the fit goes on."""
+        return False
+
+
+UNWATCHED = _Unwatched()
+
+
+class _Terminal:
+    """Shows a progress bar per fit."""
+
+    def __init__(
+        self,
+        progress: bool | None,
+        total: int,
+        stop_requested: Callable[[], bool],
+        bars: ExitStack,
+    ) -> None:
+        self._progress, self._total, self._bars = progress, total, bars
+        self._title, self._shown = "", 0
         self.stop_requested = stop_requested
 
     def passed(self, title: str, iteration: int, note: str) -> None:
-        """Advance the bar."""
+        """Advance the bar of the fit; the first call opens it, and closes the one before."""
+        if title != self._title:
+            self._bars.close()
+            bar = progress_bar(self._progress, title, self._total)
+            self._advance = self._bars.enter_context(bar)
+            self._title, self._shown = title, 0
         self._advance(iteration - self._shown, note)
         self._shown = iteration
 
 
 @contextmanager
-def watch_on_terminal(progress: bool | None, title: str, total: int) -> Generator[Watch]:
-    """Yield a watch that shows a progress bar and handles Ctrl-C."""
-    with interruptible() as stop_requested, progress_bar(progress, title, total) as advance:
-        yield _Terminal(advance, stop_requested)
+def watch_on_terminal(
+    progress: bool | None, total: int, stop_requested: Callable[[], bool]
+) -> Generator[Watch]:
+    """Yield a watch that shows progress bars of ``total`` passes."""
+    with ExitStack() as bars:
+        yield _Terminal(progress, total, stop_requested, bars)
 
 
 def train(
     fit: Fit,
     *,
     checkpoint: Checkpoint | None = None,
-    progress: bool | None = None,
     title: str = "Fitting",
-    watch: Watch | None = None,
+    watch: Watch = UNWATCHED,
 ) -> None:
-    """Make passes until the ELBO (or the validation likelihood) converges, or max_iter.
-
-    ``watch`` follows the passes, by default on the terminal.
-    """
+    """Make passes until the ELBO (or the validation likelihood) converges, or max_iter."""
     state, plan, comm = fit.state, fit.plan, fit.comm
     seconds = state.history[-1].seconds if state.history else 0.0
     clock = time.perf_counter() - seconds
-    shown = progress if comm.rank == 0 else False
-    terminal = watch_on_terminal(shown, title, plan.max_iter) if watch is None else None
-    with nullcontext(watch) if terminal is None else terminal as watch:
-        assert watch is not None
-        watch.passed(title, state.iteration, "")
-        while state.iteration < plan.max_iter and not state.converged:
-            advance_fit(fit)
-            stopping = any_worker(comm, watch.stop_requested())
-            last = state.iteration >= plan.max_iter or stopping
-            if last or state.iteration % plan.check_every == 0:
-                _check(fit, time.perf_counter() - clock)
-            if checkpoint is not None:
-                checkpoint.maybe_save(fit.state, fit.shard, force=last or state.converged)
-            note = f"ELBO {state.history[-1].elbo:,.0f}" if state.history else ""
-            watch.passed(title, state.iteration, note)
-            if stopping:
-                state.interrupted = True
-                logger.warning("Interrupted after pass %d; the model is usable.", state.iteration)
-                break
+    watch.passed(title, state.iteration, "")
+    while not (state.is_finished(plan.max_iter) or state.interrupted):
+        advance_fit(fit)
+        stopping = any_worker(comm, watch.stop_requested())
+        is_due = state.iteration % plan.check_every == 0 or state.iteration >= plan.max_iter
+        if is_due:
+            _check(fit, time.perf_counter() - clock)
+        is_finished = state.is_finished(plan.max_iter)
+        if checkpoint is not None:
+            checkpoint.maybe_save(fit.state, fit.shard, force=stopping or is_finished)
+        state.interrupted = stopping and not is_finished
+        if state.interrupted and not is_due:  # after saving: a resumed fit does not make this check
+            _check(fit, time.perf_counter() - clock)
+        note = f"ELBO {state.history[-1].elbo:,.0f}" if state.history else ""
+        watch.passed(title, state.iteration, note)
 
 
 def advance_fit(fit: Fit) -> None:
@@ -244,27 +262,3 @@ def _has_converged(history: list[Check], tol: float) -> bool:
         before, after = old.validation_log_likelihood, new.validation_log_likelihood
         return after - before < tol * passes * abs(after)
     return abs(new.elbo - old.elbo) < tol * passes * abs(new.elbo)
-
-
-@contextmanager
-def interruptible() -> Generator[Callable[[], bool], None, None]:
-    """Turn the first Ctrl-C into a request to stop after the current pass; a second one raises."""
-    requested = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield requested.is_set
-        return
-    previous = signal.getsignal(signal.SIGINT)
-
-    def ask(number: int, frame: object) -> None:
-        if requested.is_set():
-            raise KeyboardInterrupt
-        requested.set()
-
-    if previous is not signal.default_int_handler:
-        yield requested.is_set  # another handler of Ctrl-C is installed: keep it
-        return
-    signal.signal(signal.SIGINT, ask)
-    try:
-        yield requested.is_set
-    finally:
-        signal.signal(signal.SIGINT, previous)

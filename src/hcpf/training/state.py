@@ -133,6 +133,10 @@ class FitState:
     converged: bool = False
     interrupted: bool = False
 
+    def is_finished(self, max_iter: int) -> bool:
+        """Return whether no pass is left to make."""
+        return self.converged or self.iteration >= max_iter
+
     @property
     def element(self) -> Element:
         """The element as estimated so far."""
