@@ -451,6 +451,11 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         return _model_of(self).n_iter
 
     @property
+    def converged_(self) -> bool:
+        """Whether all fits converged."""
+        return _model_of(self).converged
+
+    @property
     def interrupted_(self) -> bool:
         """Whether Ctrl-C ended training early."""
         return _model_of(self).interrupted

@@ -14,6 +14,7 @@ from hcpf import HCPF, CompoundPoisson, Interactions, Priors
 from hcpf.elements import Gamma, Normal, Poisson, Presence
 from hcpf.errors import InputError
 from hcpf.model.fitted import FittedModel
+from hcpf.model.inspect import describe_fit
 from hcpf.training.held_out import split_validation
 from model import small
 from model.small import PRIORS
@@ -56,6 +57,19 @@ def test_a_tolerance_stops_early_and_the_last_line_belongs_to_the_posterior():
     assert fitted.history_[-1].elbo == pytest.approx(dense.elbo(at_fit(model, fitted)), rel=1e-6)
     old, new = fitted.history_[-2:]
     assert abs(new.elbo - old.elbo) < 1e-3 * 5 * abs(new.elbo)
+
+
+def test_converged_means_all_fits_and_the_last_pass_counts(simulated):
+    settings = {"tol": 1e-3, "check_every": 1}
+    one = quick(max_iter=100, **settings).fit(simulated.interactions)
+    at_limit = quick(max_iter=one.n_iter_, **settings).fit(simulated.interactions)
+    assert one.converged_
+    assert at_limit.converged_
+    assert describe_fit(at_limit.model_)["ended"] == "converged"
+    two = quick(max_iter=one.n_iter_, n_fits=2, **settings).fit(simulated.interactions)
+    assert two.history_[-1].iteration == one.n_iter_  # the second fit takes longer
+    assert not two.converged_
+    assert describe_fit(two.model_)["ended"] == "max_iter"
 
 
 def test_the_validation_likelihood_decides_when_there_is_one(simulated):

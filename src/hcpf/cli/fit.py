@@ -165,14 +165,14 @@ def show_fit(facts: dict[str, Any]) -> None:
         },
         f"Model {facts['path']}",
     )
-    if facts["ended"] == "max_iter":
+    if facts["ended"] == "max_iter" and facts["tol"] != 0:
         note("The fit did not converge: a larger --max-iter may give a better model.")
 
 
 def _how_to_resume(
     model: "FittedModel", output: Path, checkpoint: str | None, overwrite: bool
 ) -> str:
-    state = f"Interrupted after pass {model.n_iter}: {output} contains the model as it was then."
+    state = f"{output} contains the model as it was then."
     if checkpoint is None:
         return f"{state} Fits with --checkpoint FOLDER can be resumed."
     again = ["hcpf", *sys.argv[1:], *([] if overwrite else ["--overwrite"])]

@@ -243,13 +243,24 @@ def elbo_text(about: Mapping[str, Any]) -> Any:
 
 
 def ending_text(about: Mapping[str, Any]) -> str:
-    """Return the number of passes and why training stopped."""
-    reasons = {
-        "converged": "converged",
-        "interrupted": "interrupted by Ctrl-C, not converged",
-        "max_iter": f"not converged at the limit of {about['max_iter']}",
-    }
-    return f"{about['passes']:,}, {reasons[about['ended']]}"
+    """Return the number of passes and why training stopped.
+
+    >>> about = {"passes": 40, "max_iter": 300, "tol": 1e-4, "fits": 4}
+    >>> for ended in ("converged", "max_iter"):
+    ...     ending_text({**about, "ended": ended})
+    '40 in the first fit, all converged'
+    '40 in the first fit, not all converged at the limit of 300'
+    """
+    is_one = about["fits"] == 1
+    passes = f"{about['passes']:,}" + ("" if is_one else " in the first fit")
+    if about["ended"] == "converged":
+        return f"{passes}, {'converged' if is_one else 'all converged'}"
+    if about["ended"] == "interrupted":
+        return f"{passes}, interrupted by Ctrl-C"
+    if about["tol"] == 0:
+        return f"{passes}, without early stopping"
+    limit = f"converged at the limit of {about['max_iter']}"
+    return f"{passes}, not {limit}" if is_one else f"{passes}, not all {limit}"
 
 
 def bars(bins: Sequence[Mapping[str, Any]]) -> list[str]:

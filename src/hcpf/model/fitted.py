@@ -61,6 +61,8 @@ class FittedModel:
         What ``fit(validation=0.1)`` holds out by itself is not recorded.
     data : Interactions, optional
         The training data; without them ``recommend`` and ``explain`` take ``seen=``.
+    converged : bool
+        Whether all fits converged.
     interrupted : bool
         Whether Ctrl-C ended training early.
     max_count : int, optional
@@ -84,6 +86,7 @@ class FittedModel:
     tempering: float = 1.0
     excluded: Csr | None = None
     data: Interactions | None = None
+    converged: bool = False
     interrupted: bool = False
     max_count: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -52,11 +52,12 @@ def describe_fit(model: FittedModel) -> dict[str, Any]:
         "fits": len(model.posteriors),
         "passes": model.n_iter,
         "max_iter": model.settings.get("max_iter"),
+        "tol": model.settings.get("tol"),
         "elbo": None if last is None else last.elbo,
         "tempering": model.tempering,
         "seconds": None if last is None else last.seconds,
         "interrupted": model.interrupted,
-        "ended": _reason_to_stop(model),
+        "ended": reason_to_stop(model),
     }
 
 
@@ -185,9 +186,8 @@ def _describe_axis(
     }
 
 
-def _reason_to_stop(model: FittedModel) -> str:
-    """Return why training stopped: "interrupted", "converged" or "max_iter"."""
+def reason_to_stop(model: FittedModel) -> str:
+    """Return why training stopped: "interrupted", "converged" (all fits) or "max_iter"."""
     if model.interrupted:
         return "interrupted"
-    max_iter = model.settings.get("max_iter")
-    return "max_iter" if max_iter is not None and model.n_iter >= max_iter else "converged"
+    return "converged" if model.converged else "max_iter"

@@ -16,6 +16,7 @@ from hcpf.evaluate import Evaluation, ModelScores, Score
 from hcpf.evaluate.predictive_checks import ActivityCheck, ValueCheck
 from hcpf.model.components import Components
 from hcpf.model.fitted import FittedModel
+from hcpf.model.inspect import reason_to_stop
 from hcpf.model.resolve import training_data
 from hcpf.model.typical_values import TypicalValues, pooled_axes, typical_values
 from hcpf.report import charts
@@ -190,14 +191,10 @@ def _typical_table(
 
 def convergence(model: FittedModel) -> Facts:
     """Return how long training took, and why it stopped."""
-    reason = "converged"
-    if model.interrupted:
-        reason = "interrupted"
-    elif model.n_iter >= model.settings.get("max_iter", math.inf):
-        reason = "max_iter"
     return {
         "model": model,
-        "reason": reason,
+        "reason": reason_to_stop(model),
+        "max_iter": model.settings.get("max_iter"),
         "charts": charts.convergence(model) if model.history else (),
     }
 

@@ -45,6 +45,7 @@ class Outcome:
     posterior: Posterior
     value_model: ValueModel
     history: tuple[Check, ...]
+    converged: bool
     interrupted: bool
     """Whether it was to make more passes."""
 
@@ -57,6 +58,8 @@ class Ensemble:
     value_model: ValueModel
     history: tuple[Check, ...]
     """Of the first (or best) fit."""
+    converged: bool
+    """Whether all of them have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +162,7 @@ class Worker:
         del fit.shard
         return Outcome(
             state.to_posterior(order), state.value_model, tuple(state.history),
-            state.interrupted,
+            state.converged and not state.interrupted, state.interrupted,
         )  # fmt: skip
 
     def _start(self, shard: Shard, with_clusters: bool) -> FitState:
@@ -270,7 +273,8 @@ def _combine(outcomes: list[Outcome], data: ShardData, plan: FitPlan, comm: Coll
         dispersion = value_model.train_on != "observed"
         element = refit_element(value_model, data, posteriors, comm, dispersion=dispersion)
         value_model = value_model.replace(element=element)
-    return Ensemble(posteriors, value_model, outcomes[0].history)
+    converged = all(one.converged for one in outcomes)
+    return Ensemble(posteriors, value_model, outcomes[0].history, converged)
 
 
 def _with_common_dispersion(

@@ -85,6 +85,7 @@ def fit_model(
             tempering=float(plan.tempering),
             excluded=union(exclude, validation),
             data=data,
+            converged=ensemble.converged,
             max_count=plan.solver.max_count,
         )
         if not interrupt.is_requested:

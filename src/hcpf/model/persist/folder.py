@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -331,13 +332,15 @@ def _from_schema_2(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_schema_4(about: dict[str, Any]) -> dict[str, Any]:
-    """Rename a constant of SVI."""
+    """Rename a constant of SVI; tell from the passes whether the first fit converged."""
     settings = dict(about["settings"])
     solver = settings.get("solver")
     if isinstance(solver, dict) and "local_sweeps" in solver:
         names = {"local_sweeps": "local_passes"}
         settings["solver"] = {names.get(name, name): solver[name] for name in solver}
-    return {**about, "schema": 5, "settings": settings}
+    n_passes = about["history"][-1]["iteration"] if about["history"] else 0
+    converged = not about["interrupted"] and n_passes < settings.get("max_iter", inf)
+    return {**about, "schema": 5, "settings": settings, "converged": converged}
 
 
 def _upgraded_solver(old: dict[str, Any]) -> dict[str, Any]:
