@@ -18,16 +18,14 @@ from hcpf.core.axis import Axis, Exposure
 from hcpf.core.posterior import Check, Posterior
 from hcpf.core.priors import Priors
 from hcpf.core.value_model import ValueModel
-from hcpf.data.canonical import Duplicates, IdArray, name_pair
+from hcpf.data.canonical import Duplicates, IdArray
 from hcpf.data.exposure import resolve_exposure
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
-from hcpf.data.shards.matrix import StoredMatrix
 from hcpf.distributed import engine_of
 from hcpf.distributed.ray import RayEngine
-from hcpf.elements import Element, get
-from hcpf.elements.registry import CHOSEN_BY_DATA
-from hcpf.errors import ModelError, NotFittedError, SupportError
+from hcpf.elements import Element
+from hcpf.errors import ModelError, NotFittedError
 from hcpf.model.alignment import as_interactions, over_both
 from hcpf.model.factors import column_names
 from hcpf.model.fitted import FittedModel
@@ -51,22 +49,6 @@ class _NotFittedError(NotFittedError, SklearnNotFittedError):
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def _first_outside(kind: type[Element], data: Interactions) -> int | None:
-    """Return the position of the first value that an element cannot have; None if there is none."""
-    matrix = data.matrix
-    if isinstance(matrix, StoredMatrix):
-        if np.all(kind.support.contains(matrix.summary.extremes)):
-            return None
-        parts = ((part.start, values) for part, _, values in matrix.chunks())
-    else:
-        parts = iter([(0, matrix.data)])
-    for first, values in parts:
-        inside = kind.support.contains(values.astype(np.float64, copy=False))
-        if not inside.all():
-            return first + int(np.argmin(inside))
-    return None
 
 
 def _model_of(estimator: "HCPF") -> FittedModel:
@@ -298,7 +280,6 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         engine: Engine = LOCAL_ENGINE,
     ) -> Self:  # fmt: skip
         plan = FitPlan(**self.get_params(deep=False), **run)
-        self._check_support(data)
         model = fit_model(
             data,
             plan,
@@ -318,21 +299,6 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         if isinstance(self.solver, Solver):
             values["solver"] = self.solver.as_dict()
         return values
-
-    def _check_support(self, data: Interactions) -> None:
-        """Raise an error that names the first pair whose value the given element cannot have."""
-        element = self.element
-        if not isinstance(element, str | Element) or element in CHOSEN_BY_DATA:
-            return
-        kind = get(element) if isinstance(element, str) else type(element)
-        position = _first_outside(kind, data)
-        if position is not None:
-            pair = name_pair(data.matrix, position, data.users, data.items)
-            raise SupportError(
-                f"{pair} has the value {data.values[position]:g}, but {kind.__name__} takes "
-                f"{kind.support.description}. Choose an element with this value in its support, or "
-                "remove or transform the value."
-            )
 
     @classmethod
     def paper(

@@ -44,6 +44,18 @@ def test_values_outside_the_support(element, value):
         quick(element=element).fit(COUNTS, validation=held)
 
 
+@pytest.mark.parametrize("element", ["gamma", "auto"])
+def test_excluded_pairs_may_have_any_value(element):
+    matrix = sparse.csr_array(VALUES)
+    excluded = sparse.csr_array(([1.0], ([1], [1])), shape=VALUES.shape)
+    expected = quick(element=element).fit(matrix, exclude=excluded)
+    matrix[1, 1] = -3.5
+    found = quick(element=element).fit(matrix, exclude=excluded)
+    assert found.history_[-1].elbo == expected.history_[-1].elbo
+    with pytest.raises(SupportError, match=r"user 1 and item 1 has the value -3\.5"):
+        quick(element="gamma").fit(matrix)
+
+
 @pytest.mark.parametrize(
     ("element", "size"),
     [("normal", 1e-30), ("normal", 1e30), ("inverse_gaussian", 1e-65), ("inverse_gaussian", 1e65)],

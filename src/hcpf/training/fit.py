@@ -12,6 +12,7 @@ from hcpf.core.axis import NO_EXPOSURE, Exposure
 from hcpf.core.odd_entries import limit_odd_entries
 from hcpf.core.posterior import Posterior
 from hcpf.core.value_model import ValueModel
+from hcpf.data.canonical import name_pair
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import union
 from hcpf.data.shards.folder import Shards
@@ -57,11 +58,12 @@ def fit_model(
         rng = _generator(plan)
         if engine is LOCAL_ENGINE:  # other engines bring their own
             require_memory(data.matrix, plan)
-        matrix = _as_seen(data.matrix, plan.element)
-        seen = None if validation is None else _as_seen(validation, plan.element)
+        seen = None if validation is None else _as_seen(validation, plan)
         split = split_validation(
-            matrix, seen, exclude, plan.validation_fraction, plan.train_on, rng, exposure
-        )
+            _as_seen(data.matrix, plan), seen, exclude, plan.validation_fraction, plan.train_on,
+            rng, exposure,
+        )  # fmt: skip
+        _require_support(plan, split, data)
         if plan.tempering == "auto" and start is not None:
             plan = replace(plan, tempering=start.tempering)
         plan, is_cut_short = choose_settings(split, plan, rng, interrupt)
@@ -120,17 +122,50 @@ def _generator(plan: FitPlan) -> np.random.Generator:
     return generator(seed)
 
 
-def _ignores_values(element: str | Element) -> bool:
-    """Return whether an element sees only which pairs are observed."""
-    if element in CHOSEN_BY_DATA or not isinstance(element, str | Element):
-        return False
-    kind = get(element) if isinstance(element, str) else element
-    return float(kind.seen(np.full(1, 2.0))[0]) == 1.0
+def _given_kind(plan: FitPlan) -> type[Element] | None:
+    """Return the class of the element; None where the data choose it, or where it is not one."""
+    element = plan.element
+    if isinstance(element, str) and element not in CHOSEN_BY_DATA:
+        return get(element)
+    return type(element) if isinstance(element, Element) else None
 
 
-def _as_seen(matrix: Csr, element: str | Element) -> Csr:
+def _require_support(plan: FitPlan, split: TrainingSplit, data: Interactions) -> None:
+    """Raise an error that names the first pair whose value the given element cannot have."""
+    kind = _given_kind(plan)
+    position = None if kind is None else _first_outside(kind, split.training)
+    if kind is not None and position is not None:
+        pair = name_pair(split.training, position, data.users, data.items)
+        raise SupportError(
+            f"{pair} has the value {split.training.data[position]:g}, but {kind.__name__} takes "
+            f"{kind.support.description}. Choose an element with this value in its support, or "
+            "remove or transform the value."
+        )
+
+
+def _first_outside(kind: type[Element], matrix: Csr) -> int | None:
+    """Return the position of the first value that an element cannot have; None if there is none."""
+    parts = iter([(0, matrix.data)])
+    if isinstance(matrix, StoredMatrix):
+        if np.all(kind.support.contains(matrix.summary.extremes)):
+            return None
+        parts = ((part.start, values) for part, _, values in matrix.chunks())
+    for first, values in parts:
+        inside = kind.support.contains(values.astype(np.float64, copy=False))
+        if not inside.all():
+            return first + int(np.argmin(inside))
+    return None
+
+
+def _ignores_values(plan: FitPlan) -> bool:
+    """Return whether the element sees only which pairs are observed."""
+    kind = _given_kind(plan)
+    return kind is not None and float(kind.seen(np.full(1, 2.0))[0]) == 1.0
+
+
+def _as_seen(matrix: Csr, plan: FitPlan) -> Csr:
     """Return the matrix with its values as the element sees them."""
-    if not _ignores_values(element):
+    if not _ignores_values(plan):
         return matrix
     if isinstance(matrix, StoredMatrix):
         return matrix.with_ones()
@@ -143,8 +178,7 @@ def _parts(
 ) -> Parts:
     if not isinstance(data, Shards):
         return Parts(split, start)
-    ignores_values = _ignores_values(plan.element)
-    return ShardParts(split, start, shards=data, ignores_values=ignores_values)
+    return ShardParts(split, start, shards=data, ignores_values=_ignores_values(plan))
 
 
 def _warm_start(
