@@ -179,7 +179,8 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
             mapping or pandas Series by id, a column of ``obs`` (``var``) of an AnnData, or
             "FILE:COLUMN". All must be above 0.
         warm_start : bool, default False
-            Whether to begin from the current posterior, if the shapes agree.
+            Whether to begin from the current posterior. Users and items must be the same, in the
+            same order. What "auto" and "quick" chose for the current model stays chosen.
         n_threads : int, optional
             The number of threads, by default all cores; the result does not depend on it.
         progress : bool, optional
@@ -246,8 +247,9 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
         """Continue training with more data, new users and items included.
 
         The entries are added to those fitted before and training continues from the current
-        posterior. The result is near that of a new fit to all entries, often in fewer passes. Pairs
-        excluded by ``fit`` stay excluded, even if ``X`` has entries for them.
+        posterior. The result is near that of a new fit to all entries, often in fewer passes. The
+        element, its pooling and the tempering that "auto" chose are kept. Pairs excluded by ``fit``
+        stay excluded, even if ``X`` has entries for them.
 
         Parameters
         ----------

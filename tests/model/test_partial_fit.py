@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hcpf import CompoundPoisson, Interactions, simulate
+from hcpf import HCPF, CompoundPoisson, Interactions, simulate
 from hcpf.data.sampling import select, without
 from hcpf.elements import Gamma, Poisson
 from hcpf.errors import InputError, SupportError
@@ -56,6 +56,18 @@ def short():
 @cache
 def refit():
     return make().fit(world()[1])
+
+
+@pytest.mark.parametrize("element", ["auto", "quick"])
+def test_what_the_data_chose_stays_chosen(element):
+    first, second = world()[0]["entries"]
+    model = make(vary_by="item", max_iter=3).fit(first)
+    chosen = HCPF.from_model(model.model_)
+    chosen.set_params(element=element, vary_by=None, tempering="auto", max_iter=3)
+    chosen.partial_fit(second)
+    assert chosen.value_model_.description == "gamma per item"
+    model.partial_fit(second)
+    assert chosen.history_[-1].elbo == model.history_[-1].elbo
 
 
 def held_out(model):

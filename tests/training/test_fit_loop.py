@@ -1,6 +1,7 @@
 """Around the passes of a fit: stopping, history, held-out pairs, warm starts, several fits."""
 
 import logging
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -218,13 +219,18 @@ def test_a_warm_start_goes_on(simulated, solver, n_fits):
     assert cold.history_[-1].elbo == pytest.approx(before, rel=1e-9)
 
 
-def test_a_warm_start_of_another_shape_is_an_error(simulated):
-    fitted = quick(warm_start=True).fit(simulated.interactions)
-    with pytest.raises(InputError, match="warm_start"):
-        fitted.fit(simulated.interactions.matrix[:50])
+def test_a_warm_start_of_other_rows_or_components_is_an_error(simulated):
+    data = simulated.interactions
+    fitted = quick(warm_start=True).fit(data)
+    with pytest.raises(InputError, match=r"users are not those .* Call partial_fit"):
+        fitted.fit(data.matrix[:50])
+    reverse = Interactions(data.matrix, data.users, data.items[::-1])
+    with pytest.raises(InputError, match=r"items are not those .* Call partial_fit"):
+        fitted.fit(reverse)
     fitted.set_params(n_components=4)
-    with pytest.raises(InputError, match="warm_start"):
-        fitted.fit(simulated.interactions)
+    for train_further in (fitted.fit, partial(fitted.partial_fit, duplicates="last")):
+        with pytest.raises(InputError, match=r"n_components=4, but .* has 3"):
+            train_further(data)
 
 
 def test_the_best_fit_is_kept_or_all_are_averaged(simulated):

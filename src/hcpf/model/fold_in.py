@@ -149,7 +149,8 @@ def extend(
     if model.data is None:
         raise InputError(
             "partial_fit adds entries to the training data, which this model does not have. "
-            "Call fit on all entries, with warm_start=True to begin from this model."
+            "Call fit on all entries; warm_start=True begins from this model, if users and items "
+            "are the same."
         )
     more = _with_new_ids(model, X)
     data = joined(model.data, more, duplicates)

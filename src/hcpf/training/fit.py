@@ -8,7 +8,7 @@ from scipy import sparse
 
 from hcpf._checks import generator
 from hcpf._types import Csr, FloatArray
-from hcpf.core.axis import NO_EXPOSURE, Exposure
+from hcpf.core.axis import NO_EXPOSURE, Axis, Exposure
 from hcpf.core.odd_entries import limit_odd_entries
 from hcpf.core.posterior import Posterior
 from hcpf.core.value_model import ValueModel
@@ -19,7 +19,7 @@ from hcpf.data.shards.folder import Shards
 from hcpf.data.shards.matrix import StoredMatrix
 from hcpf.elements import Element, get
 from hcpf.elements.registry import CHOSEN_BY_DATA
-from hcpf.errors import SupportError
+from hcpf.errors import InputError, SupportError
 from hcpf.model.fitted import FittedModel
 from hcpf.training.auto import choose_settings
 from hcpf.training.checkpoint import make_folder, remembered_seed
@@ -56,6 +56,9 @@ def fit_model(
     with interruptible() as interrupt:
         engine.check()
         rng = _generator(plan)
+        if start is not None:
+            _require_same_rows(start, data, plan)
+            plan = _with_choices_of(start, plan)
         if engine is LOCAL_ENGINE:  # other engines bring their own
             require_memory(data.matrix, plan)
         seen = None if validation is None else _as_seen(validation, plan)
@@ -64,8 +67,6 @@ def fit_model(
             rng, exposure,
         )  # fmt: skip
         _require_support(plan, split, data)
-        if plan.tempering == "auto" and start is not None:
-            plan = replace(plan, tempering=start.tempering)
         plan, is_cut_short = choose_settings(split, plan, rng, interrupt)
         value_model, posteriors = resolve_value_model(plan, split), ()
         if start is not None:
@@ -179,6 +180,32 @@ def _parts(
     if not isinstance(data, Shards):
         return Parts(split, start)
     return ShardParts(split, start, shards=data, ignores_values=_ignores_values(plan))
+
+
+def _require_same_rows(start: FittedModel, data: Interactions, plan: FitPlan) -> None:
+    """Raise an error if posteriors cannot be taken over row by row."""
+    for axis, ids in ((Axis.USERS, data.users), (Axis.ITEMS, data.items)):
+        if not np.array_equal(start.index[axis].ids, ids):
+            raise InputError(
+                f"warm_start: the {axis.value} are not those of the fitted model, in the same "
+                "order. Call partial_fit to add data, or set warm_start=False."
+            )
+    if start.n_components != plan.n_components:
+        raise InputError(
+            f"n_components={plan.n_components}, but the model to start from has "
+            f"{start.n_components}. Set n_components={start.n_components}, or call fit with "
+            "warm_start=False."
+        )
+
+
+def _with_choices_of(start: FittedModel, plan: FitPlan) -> FitPlan:
+    """Return the plan with what was chosen for an earlier model in place of further choices."""
+    if plan.tempering == "auto":
+        plan = replace(plan, tempering=start.tempering)
+    chosen = start.value_model
+    if plan.element in CHOSEN_BY_DATA and chosen.train_on == plan.train_on:
+        plan = plan.with_value_model(chosen.replace(element=type(chosen.element)()))
+    return plan
 
 
 def _warm_start(

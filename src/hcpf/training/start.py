@@ -22,7 +22,6 @@ from hcpf.core.priors import Priors
 from hcpf.core.shard import Shard, ShardData
 from hcpf.core.threads import single_blas_thread
 from hcpf.data.sampling import sample_by_sizes, sample_rows
-from hcpf.errors import InputError
 from hcpf.training.state import FitState
 
 _OFF_CLUSTER_SHARE, _MIN_CLUSTER_SHAPE = 0.1, 0.3
@@ -123,11 +122,6 @@ def _axis_at(
     mine = empty_axis(axis, shard.layout(axis).n_rows, n_components)
     mine.set_exposure(shard.exposure(axis))
     factors = mine.factors
-    if factors.a.shape != found.shape_.shape:
-        raise InputError(
-            f"warm_start: {' x '.join(map(str, found.shape_.shape))} factors were fitted, but "
-            f"{' x '.join(map(str, factors.a.shape))} are needed. Set warm_start=False."
-        )
     rows = _all_or(order)
     factors.a[:] = found.shape_[rows]
     factors.mean[:] = scale_rows(found.mean_[rows], mine.exposure)
