@@ -88,6 +88,28 @@ def test_the_papers_recipe(run_json, sales, tmp_path):
     assert FittedModel.load(tmp_path / "b").settings["solver"] == "cavi"
 
 
+def test_each_option_has_its_effect_with_any_other(run, sales, tmp_path):
+    small = ("-K", "2", "--max-iter", "2", "--threads", "1", "-e", "gamma")
+
+    def fit(*options):
+        path = tmp_path / f"model{len(list(tmp_path.iterdir()))}"
+        result = run(["fit", str(sales), "-o", str(path), *small, *options])
+        assert result.exit_code == 0, result.output
+        return FittedModel.load(path).settings, result
+
+    settings, result = fit("--recipe", "paper")
+    assert "2, without early stopping" in result.stdout
+    assert "did not converge" not in result.stderr
+    settings, result = fit("--recipe", "paper", "--tol", "1e-9")
+    assert settings["tol"] == 1e-9
+    assert "2, not converged at the limit of 2" in result.stdout
+    assert "did not converge" in result.stderr
+    assert fit("--solver", "cavi", "--fits", "1")[0]["solver"] == "cavi"
+    settings, _ = fit("--quick", "--fits", "2")
+    assert (settings["n_fits"], settings["solver"], settings["tol"]) == (2, "auto", 1e-4)
+    assert fit("--quick")[0]["n_fits"] == 1
+
+
 @pytest.mark.parametrize("option", [("--fits", "4"), ("--quick",), ("--hurdle",)])
 def test_what_is_not_part_of_the_papers_recipe_is_refused(run, sales, tmp_path, option):
     result = run(["fit", str(sales), "-o", str(tmp_path / "a"), "--recipe", "paper", *option])

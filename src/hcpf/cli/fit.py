@@ -63,7 +63,7 @@ def fit(
             metavar="N",
             show_default=False,
             help=f"Number of fits whose rates are averaged. Default: {_defaults.N_FITS}; 1 with "
-            "--recipe paper.",
+            "--quick or --recipe paper.",
         ),
     ] = None,
     train_on: options.TrainOn = _defaults.TRAIN_ON,
@@ -75,12 +75,12 @@ def fit(
             metavar="N",
             show_default=False,
             help=f"Maximum number of passes over the data. Default: {_defaults.MAX_ITER}; 100 "
-            "with Algorithm 1.",
+            "with Algorithm 1 of --recipe paper.",
         ),
     ] = None,
-    tol: options.Tolerance = _defaults.TOL,
+    tol: options.Tolerance = None,
     recipe: options.Recipe = "default",
-    solver: options.PaperSolver = "algorithm1",
+    solver: options.SolverName = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
     checkpoint: options.Checkpoint = None,
@@ -109,17 +109,18 @@ def fit(
     began = time.perf_counter()
     if is_paper:
         estimator = HCPF.paper(
-            components or 160, element=value_model["element"], train_on=train_on, solver=solver,
-            max_iter=max_iter, random_state=seed,
+            components or 160, element=value_model["element"], train_on=train_on,
+            solver=solver or "algorithm1", max_iter=max_iter, tol=tol, random_state=seed,
         )  # fmt: skip
     else:
         estimator = HCPF(
             components or _defaults.N_COMPONENTS,
             **value_model,
-            n_fits=1 if quick else fits or _defaults.N_FITS,
+            n_fits=fits or (1 if quick else _defaults.N_FITS),
             tempering="formula" if quick else "auto",
+            solver=solver or "auto",
             max_iter=max_iter or _defaults.MAX_ITER,
-            tol=tol,
+            tol=_defaults.TOL if tol is None else tol,
             random_state=seed,
         )
     estimator.fit(

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from hcpf import _defaults
+
 Duplicates = Literal["auto", "error", "sum", "mean", "last"]
 Returns = Literal["auto", "net", "drop", "keep", "error"]
 
@@ -152,8 +154,8 @@ Quick = Annotated[
     bool,
     _model(
         "--quick",
-        help="A first look: one fit with the most likely element of the values alone, unless "
-        "--element is given, and no short fits.",
+        help="A first look: one fit, unless --fits is given, with the most likely element of the "
+        "values alone, unless --element is given, and no short fits.",
     ),
 ]
 Recipe = Annotated[
@@ -164,9 +166,14 @@ Recipe = Annotated[
         "its Algorithm 1; other options then change what they name.",
     ),
 ]
-PaperSolver = Annotated[
-    Literal["algorithm1", "cavi"],
-    _model("--solver", help="Solver of --recipe paper: its Algorithm 1, or coordinate ascent."),
+SolverName = Annotated[
+    Literal["algorithm1", "cavi"] | None,
+    _model(
+        "--solver",
+        show_default=False,
+        help="The paper's Algorithm 1, or coordinate ascent without minibatches and momentum. "
+        "Default: algorithm1 with --recipe paper, otherwise minibatches and coordinate ascent.",
+    ),
 ]
 Components = Annotated[
     int, _model("--components", "-K", min=1, metavar="N", help="Number of components.")
@@ -189,13 +196,14 @@ MaxIter = Annotated[
     int, _model("--max-iter", min=1, metavar="N", help="Maximum number of passes over the data.")
 ]
 Tolerance = Annotated[
-    float,
+    float | None,
     _model(
         "--tol",
         min=0.0,
         metavar="SHARE",
+        show_default=False,
         help="Stop when the relative ELBO change per pass falls below this value; 0 disables early "
-        "stopping.",
+        f"stopping. Default: {_defaults.TOL}; 0 with Algorithm 1 of --recipe paper.",
     ),
 ]
 Threads = Annotated[
