@@ -39,20 +39,20 @@ class Referee:
     def rates(self):
         return self.exposure * (self.factors[0] @ self.factors[1].T)
 
-    def sweep(self):
+    def make_pass(self):
         counts = self._draw_counts()
         for axis in (0, 1):
             self._draw_axis(axis, counts)
             if self.learn_priors:
                 self._draw_prior(axis)
 
-    def run(self, burn_in, sweeps):
-        """Return the rates of all pairs after each sweep."""
+    def run(self, burn_in, passes):
+        """Return the rates of all pairs after each pass."""
         for _ in range(burn_in):
-            self.sweep()
-        out = np.empty((sweeps, *self.values.shape))
+            self.make_pass()
+        out = np.empty((passes, *self.values.shape))
         for draw in out:
-            self.sweep()
+            self.make_pass()
             draw[:] = self.rates
         return out
 

@@ -77,14 +77,14 @@ def as_data(values, excluded, value_model):
     return GibbsData(value_model, PRIORS, matrix, marks)
 
 
-def draws_of(data, n_burn_in, n_sweeps, *, exposures=(None, None), seed=0):
+def draws_of(data, n_burn_in, n_passes, *, exposures=(None, None), seed=0):
     start = at_means(data.matrix.shape, 2, exposures)
     chain = Chain(data, start, np.random.default_rng(seed))
-    out = np.empty((n_sweeps, *data.matrix.shape))
+    out = np.empty((n_passes, *data.matrix.shape))
     for _ in range(n_burn_in):
-        chain.sweep()
+        chain.make_pass()
     for draw in out:
-        chain.sweep()
+        chain.make_pass()
         draw[:] = chain.factors(Axis.USERS).astype(np.float64) @ chain.factors(Axis.ITEMS).T
     return out
 

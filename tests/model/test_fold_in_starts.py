@@ -35,7 +35,7 @@ def with_users(twin, rows, found):
 @pytest.mark.parametrize("axis", Axis)
 @pytest.mark.parametrize("value_model", TRAINING + VARYING + HURDLES, ids=name_of)
 def test_the_elbo_of_rows_differs_between_starts_as_in_the_twin(value_model, axis, monkeypatch):
-    monkeypatch.setattr(fold_in, "MAX_SWEEPS", 1)  # so that the starts are still apart
+    monkeypatch.setattr(fold_in, "MAX_HALF_STEPS", 1)  # so that the starts are still apart
     twin = draw_model(value_model, shape=(7, 6) if axis is Axis.USERS else (6, 7))
     model, matrix = model_at(twin), as_matrix(twin)
     if axis is Axis.ITEMS:

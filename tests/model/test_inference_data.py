@@ -28,7 +28,7 @@ def model():
     excluded = np.zeros((40, 30))
     excluded[:5, :2] = 1.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(posterior, "_MAX_SWEEPS", 60)
+        patch.setattr(posterior, "_MAX_PASSES", 60)
         found = HCPF(3, **settings).fit(world.interactions, exclude=excluded).model_
         assert len(found.posterior) == 128
     return found

@@ -13,8 +13,8 @@ from hcpf.model import posterior as module
 
 @pytest.fixture(autouse=True)
 def short_chains(monkeypatch):
-    monkeypatch.setattr(module, "_MAX_SWEEPS", 60)
-    monkeypatch.setattr(module, "_MIN_SWEEPS", 60)
+    monkeypatch.setattr(module, "_MAX_PASSES", 60)
+    monkeypatch.setattr(module, "_MIN_PASSES", 60)
 
 
 @pytest.fixture(scope="module")

@@ -33,8 +33,8 @@ from hcpf.elements.degenerate import Degenerate
 
 TOLERANCE = 1e-6
 """Relative change of every factor below which a row has converged."""
-MAX_SWEEPS = 5_000
-_TYPICAL_SWEEPS = 20.0
+MAX_HALF_STEPS = 5_000
+_TYPICAL_HALF_STEPS = 20.0
 _MIN_GAIN = 1e-5
 """Nats by which another start must be better than the first: less is rounding."""
 _N_CANDIDATES = 64  # fitted rows tried as a start
@@ -175,19 +175,19 @@ class _FoldIn:
     def run(self) -> None:
         """Make half-steps until each row has converged, independently of the others."""
         mine, everyone = self.mine, np.arange(self.mine.n_rows)
-        moving, n_sweeps = everyone, MAX_SWEEPS if self.mine.theta is None else 1
-        for _ in range(MAX_SWEEPS):
+        moving, n_half_steps = everyone, MAX_HALF_STEPS if self.mine.theta is None else 1
+        for _ in range(MAX_HALF_STEPS):
             is_moving, n_cut = np.empty(len(moving), np.bool_), np.empty(len(moving))
             run_in_parallel(
                 kernels.converge_rows, len(moving), moving, self.layout.entries, mine.factors,
                 self.other.factors, self.tables.arrays, self.prior, self.base, self.layout.listed,
-                TOLERANCE, n_sweeps, is_moving, n_cut,
-                work=2.0 * _TYPICAL_SWEEPS * mine.n_components * self.layout.work,
+                TOLERANCE, n_half_steps, is_moving, n_cut,
+                work=2.0 * _TYPICAL_HALF_STEPS * mine.n_components * self.layout.work,
             )  # fmt: skip
             if self.pooling is not None and mine.theta is not None:
                 self.pooling.update(mine, self.new.values, self.element)
                 self._shift()
-            moving = moving[is_moving] if n_sweeps == 1 else moving[:0]
+            moving = moving[is_moving] if n_half_steps == 1 else moving[:0]
             if n_cut.any() and self._retabulate():
                 moving = everyone
             if not moving.size:

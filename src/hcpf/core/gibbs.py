@@ -1,6 +1,6 @@
 r"""Gibbs sampling of the factors: draws from the ordinary posterior, begun at a fitted one.
 
-One sweep draws, in this order and given everything else,
+One pass draws, in this order and given everything else,
 
 * the number of elements of every entry, :math:`p(n) \propto p(y \mid n)\,\Lambda^n/n!`;
 * the components of these elements, multinomial with shares :math:`s_{uk} v_{ik}`;
@@ -48,7 +48,7 @@ Draw = NDArray[np.float32]
 _MIN_WORK = 300.0  # multiply-adds per entry in addition to those of its components
 _MIN_RATE = 1e-30
 _MIN_ROWS = 20  # rows needed to learn the prior of the activities of an axis
-_PROPOSALS = 5  # proposals per sweep of a random walk in log rho
+_PROPOSALS = 5  # proposals per pass of a random walk in log rho
 _SHAPE_DECAY = 0.1  # rate of the exponential prior of rho, which is unbounded for equal activities
 _SHAPES, _MEANS = (1e-3, 1e3), (1e-11, 1e11)
 _MAX_BLOCKS, _MAX_SUMS = 8, 1 << 27  # blocks of users; sums of the items in all blocks, 1 GB
@@ -111,10 +111,10 @@ class Chain:
         self._blocks = _few_blocks(self._layout.blocks, self._factors[Axis.ITEMS].size)
 
     def factors(self, axis: Axis) -> Draw:
-        """Return the current factors of one axis at exposure 1; a sweep replaces the array."""
+        """Return the current factors of one axis at exposure 1; a pass replaces the array."""
         return self._at_exposure_1(axis)
 
-    def sweep(self) -> None:
+    def make_pass(self) -> None:
         """Draw everything once."""
         sums = self._draw_elements()
         for axis in Axis:
@@ -123,7 +123,7 @@ class Chain:
             self._draw_prior(axis)
         self._fix_scale()
 
-    def sweep_rows(self, axis: Axis, others: Draw, others_sum: FloatArray, priors: Priors) -> None:
+    def draw_rows(self, axis: Axis, others: Draw, others_sum: FloatArray, priors: Priors) -> None:
         """Draw one axis once, given the priors and the other axis.
 
         ``others`` are the factors of the rows that have entries, and ``others_sum`` is the sum over

@@ -157,7 +157,7 @@ class FittedModel:
     def posterior(self) -> PosteriorDraws:
         """Draws of the factors from their posterior, made at the first use and kept.
 
-        Gibbs sampling takes at most 200 sweeps over all entries per chain. A model without training
+        Gibbs sampling takes at most 200 passes over all entries per chain. A model without training
         data draws from the variational posterior instead, without its tempering, whose intervals
         are too narrow.
         """

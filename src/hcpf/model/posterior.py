@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from hcpf.model.fitted import FittedModel
 
 _MIN_CHAINS = 4
-_MAX_SWEEPS, _MIN_SWEEPS = 200, 50
-_MANY_ENTRIES = 250_000  # entries above which a chain makes fewer sweeps
-_BURN_IN = 0.25  # share of the sweeps that are discarded
+_MAX_PASSES, _MIN_PASSES = 200, 50
+_MANY_ENTRIES = 250_000  # entries above which a chain makes fewer passes
+_BURN_IN = 0.25  # share of the passes that are discarded
 _N_DRAWS, _MAX_FACTORS = 128, 1 << 27
 """Draws that are kept, and factors in all of them (512 MB); at least one draw per chain is kept."""
-_SWEEPS_OF_NEW_ROWS = 4
+_PASSES_OF_NEW_ROWS = 4
 """Per draw of the other axis, which changes little from one to the next."""
 _SEED = 0
 _CHECKED_PAIRS, _MAX_R_HAT, _MAX_SHARE = 500, 1.1, 0.1
@@ -250,19 +250,19 @@ def _variational_draws(model: "FittedModel", rng: np.random.Generator) -> Iterat
 def _gibbs_draws(model: "FittedModel", rng: np.random.Generator) -> Iterator[_OneDraw]:
     data = _gibbs_data(model, *_entries(model))
     share = _MANY_ENTRIES / max(data.matrix.nnz, 1)
-    n_sweeps = int(np.clip(_MAX_SWEEPS * share, _MIN_SWEEPS, _MAX_SWEEPS))
+    n_passes = int(np.clip(_MAX_PASSES * share, _MIN_PASSES, _MAX_PASSES))
     n_chains, n_draws = _n_chains(model), _n_draws(model)
-    burn_in = int(_BURN_IN * n_sweeps)
-    with progress_bar(None, "Sampling the posterior", n_chains * n_sweeps) as advance:
+    burn_in = int(_BURN_IN * n_passes)
+    with progress_bar(None, "Sampling the posterior", n_chains * n_passes) as advance:
         for j in range(n_chains):
             fit = j % len(model.posteriors)
             n_kept = len(range(j, n_draws, n_chains))
-            kept = set(np.linspace(n_sweeps - 1, burn_in, n_kept).astype(int).tolist())
+            kept = set(np.linspace(n_passes - 1, burn_in, n_kept).astype(int).tolist())
             chain = Chain(data, model.posteriors[fit], rng, model.tempering)
-            for sweep in range(n_sweeps):
-                chain.sweep()
+            for iteration in range(n_passes):
+                chain.make_pass()
                 advance(1)
-                if sweep in kept:
+                if iteration in kept:
                     s, v = chain.factors(Axis.USERS), chain.factors(Axis.ITEMS)
                     yield _OneDraw(s, v, chain.priors, fit, j)
 
@@ -293,8 +293,8 @@ def _new_row_draws(
             exposed = scale_rows(others, model.posteriors[fit].axis(axis.other).exposure)
             measured = exposed if folded.measured is None else exposed[folded.measured]
             others_sum = measured.sum(axis=0, dtype=np.float64)
-            for _ in range(_SWEEPS_OF_NEW_ROWS):
-                chain.sweep_rows(axis, exposed[columns], others_sum, priors)
+            for _ in range(_PASSES_OF_NEW_ROWS):
+                chain.draw_rows(axis, exposed[columns], others_sum, priors)
             advance(1)
             factors = {axis.value: chain.factors(axis), axis.other.value: others}
             yield _OneDraw(**factors, priors=priors, fit=fit, chain=number)

@@ -15,9 +15,9 @@ def converge_rows(first, last, chosen, entries, rows, *arguments):
     """Repeat the half-steps of some of the ``chosen`` rows, each until it has converged.
 
     That is when no mean of the row changes by more than a share of it, the ``tolerance``.
-    ``is_moving`` tells whether a row stopped before that, after ``max_sweeps``; ``n_cut`` counts
-    the entries of its last half-step whose sum over n was cut short. The other arguments are those
-    of ``update_rows``.
+    ``is_moving`` tells whether a row stopped before that, after ``max_half_steps``; ``n_cut``
+    counts the entries of its last half-step whose sum over n was cut short. The other arguments are
+    those of ``update_rows``.
     """
     size = rows.a.shape[1]
     memory = Sums.of(1, size), np.empty(size, np.float32)
@@ -27,7 +27,7 @@ def converge_rows(first, last, chosen, entries, rows, *arguments):
 @kernel()
 def _converge_rows(
     first, last, sums, before, chosen, entries, rows, cols, tables, prior, base, listed, tolerance,
-    max_sweeps, is_moving, n_cut,
+    max_half_steps, is_moving, n_cut,
 ):  # fmt: skip
     size, mean, tolerance = len(before), rows.mean, f4(tolerance)
     for k in range(size):
@@ -37,7 +37,7 @@ def _converge_rows(
         if listed.sign != 0.0:
             add_listed(listed, cols, u, u + 1, base, prior.scale, sums.rates)
         moves = True
-        for _ in range(max_sweeps):
+        for _ in range(max_half_steps):
             for k in range(size):
                 before[k] = mean[u, k]
             accumulate(entries, rows, cols, tables, u, u + 1, sums)

@@ -1,4 +1,4 @@
-"""One sweep of Gibbs sampling over the entries: how many elements each has, and of which component.
+"""One pass of Gibbs sampling over the entries: how many elements each has, and of which component.
 
 Random numbers come from Numba's generator of the thread, which is seeded at the start of a block of
 rows: its draws depend on the seed and the blocks, not on the number of threads. All sums are of
