@@ -158,15 +158,16 @@ def test_users_and_items_have_typical_ratings(element, tmp_path):
     assert new.predict([0], [5])[0] > 1.3 * model.predict([3], [5])[0]
 
 
-def test_the_element_reaches_larger_values_that_are_held_out():
-    validation = sparse.csr_array(([9.0], ([3], [5])), shape=RATINGS.shape)
+@pytest.mark.parametrize("given", [{}, {"probability": 0.3}])
+def test_the_element_reaches_larger_values_that_are_held_out(given):
+    validation = sparse.csr_array(([90.0], ([3], [5])), shape=RATINGS.shape)
     training = RATINGS.tolil()
     training[3, 5] = 0.0
-    settings = {"element": "binomial", "hurdle": True, "n_fits": 1, "random_state": 0}
+    settings = {"element": Binomial(**given), "hurdle": True, "n_fits": 1, "random_state": 0}
     model = HCPF(4, max_iter=10, **settings).fit(
         sparse.csr_array(training), validation=validation, progress=False
     )
-    assert model.element_.trials >= 9.0
+    assert model.element_.trials == 90.0
 
 
 def test_a_warm_start_reaches_values_that_the_element_did_not():

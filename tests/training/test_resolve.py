@@ -10,13 +10,15 @@ from hcpf.core.value_model import ValueModel
 from hcpf.elements import Binomial, Gamma, Normal
 from hcpf.errors import ParameterError, SupportError
 from hcpf.training import auto, resolve
-from hcpf.training.held_out import TrainingSplit
+from hcpf.training.held_out import TrainingSplit, split_validation
 from hcpf.training.resolve import (
     OBSERVED_COUNT,
     choose_value_model,
     observed_count,
     resolve_priors,
+    resolve_value_model,
 )
+from hcpf.training.settings import FitPlan
 
 RATINGS = np.tile([1.0, 2.0, 3.0, 4.0, 4.0, 4.0, 5.0, 5.0, 3.0, 5.0], 20)
 
@@ -65,6 +67,17 @@ def test_an_estimate_from_some_values_is_near_that_from_all(monkeypatch):
     for element in ("binomial", Binomial()):
         with pytest.raises(SupportError, match=r"0\.5"):
             choose_value_model(element, values)
+
+
+@pytest.mark.parametrize("hurdle", [True, False])
+def test_held_out_values_are_not_estimated_from(hurdle):
+    rng = np.random.default_rng(3)
+    matrix = sparse.csr_array(rng.gamma(2.0, 1.0, (50, 40)))
+    held_out = sparse.csr_array(([77_184.0], ([3], [5])), shape=matrix.shape)
+    split = split_validation(matrix, held_out, None, 0.0, "full", rng)
+    plan = FitPlan(2, element="gamma", hurdle=hurdle)
+    found = resolve_value_model(plan, split).element
+    assert found == Gamma.estimate(split.training.data)
 
 
 def test_ratings_are_predicted_better_than_by_what_is_usual():

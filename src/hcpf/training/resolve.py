@@ -65,18 +65,32 @@ _POSITIVE: tuple[type[Element], ...] = (Gamma, InverseGaussian)
 
 
 def resolve_value_model(plan: FitPlan, split: TrainingSplit) -> ValueModel:
-    """Return the value model of a plan for the training values, checked on the held-out ones."""
-    held_out, values = split.validation, split.values
-    if plan.hurdle and held_out is not None and len(held_out):
-        # A value that is a single element could otherwise be beyond the element's reach.
-        values = np.append(values, [held_out.values.min(), held_out.values.max()])
-    value_model = choose_value_model(
-        plan.element, values,
-        vary_by=plan.vary_by, hurdle=plan.hurdle, train_on=plan.train_on, priors=plan.priors,
-    )  # fmt: skip
-    if held_out is not None:
-        value_model.require(held_out.values, " (in validation)")
+    """Return the value model of a plan for the training values, checked on the held-out ones.
+
+    Held-out values do not take part in estimation. Where a value is a single element, they only
+    raise an integer parameter, such as the trials of a binomial, to the largest of them.
+    """
+
+    def choose(element: str | Element) -> ValueModel:
+        return choose_value_model(
+            element, split.values,
+            vary_by=plan.vary_by, hurdle=plan.hurdle, train_on=plan.train_on, priors=plan.priors,
+        )  # fmt: skip
+
+    value_model = choose(plan.element)
+    if split.validation is not None:
+        largest, given = float(split.validation.values.max()), _given_parameters(plan.element)
+        name = value_model.element.count_parameter
+        is_beyond = plan.hurdle and largest > float(value_model.element.highest)
+        if is_beyond and name is not None and name not in given:
+            kind = type(value_model.element)
+            value_model = choose(kind(**given, **{name: float(np.ceil(largest))}))
+        value_model.require(split.validation.values, " (in validation)")
     return _with_count_of_sums(value_model, plan, split)
+
+
+def _given_parameters(element: str | Element) -> dict[str, Any]:
+    return dict(element.parameters) if isinstance(element, Element) else {}
 
 
 def _with_count_of_sums(value_model: ValueModel, plan: FitPlan, split: TrainingSplit) -> ValueModel:
@@ -88,7 +102,7 @@ def _with_count_of_sums(value_model: ValueModel, plan: FitPlan, split: TrainingS
     name = value_model.element.count_parameter
     if name is None or value_model.hurdle or value_model.train_on != "full":
         return value_model
-    is_given = isinstance(plan.element, Element) and name in plan.element.parameters
+    is_given = name in _given_parameters(plan.element)
     matrix, most = split.training, MAX_COUNT_RATIO * max(float(split.values.max(initial=1.0)), 1.0)
     if is_given or not plan.learn_element or value_model.element.parameters[name] < most:
         return value_model
@@ -121,11 +135,10 @@ def choose_value_model(
             f"{element!r}."
         )
     if element in CHOSEN_BY_DATA:
-        element = most_likely_element(values)
-        given: dict[str, Any] = {}
+        given, element = dict[str, Any](), most_likely_element(values)
     else:
         element = get(element)() if isinstance(element, str) else element
-        given = dict(element.parameters)
+        given = _given_parameters(element)
     if any(np.ndim(value) for value in given.values()):
         raise ParameterError(f"element takes single numbers as parameters, got {element!r}.")
     ValueModel(element, vary_by, hurdle, train_on)  # checked before anything is estimated
