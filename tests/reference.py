@@ -142,6 +142,37 @@ def _log_integer(value: int) -> Any:
         return mp.log(mp.mpf(value))
 
 
+# -- conjugate priors of theta ---------------------------------------------------------------------
+
+
+def log_predictive(element: Element, y: float, kappa: float, chi: float, nu: float) -> Any:
+    """log Z(chi + y, nu + kappa) - log Z(chi, nu), with so many digits that it may cancel."""
+    with mp.workdps(2 * DIGITS):
+        y, kappa, chi, nu = (mp.mpf(float(number)) for number in (y, kappa, chi, nu))
+        normalizer = _LOG_NORMALIZER[element.name]
+        return normalizer(chi + y, nu + kappa) - normalizer(chi, nu)
+
+
+def _log_beta(a, b):
+    return mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)
+
+
+def _of_inverse_gaussians(chi, nu):
+    z = nu / mp.sqrt(chi)
+    return z * z / 2 + mp.log(z * mp.ncdf(z) + mp.npdf(z)) + mp.log(2 * mp.pi) / 2 - mp.log(chi)
+
+
+_LOG_NORMALIZER: dict[str, Callable[..., Any]] = {
+    "normal": lambda chi, nu: (mp.log(2 * mp.pi / nu) + chi**2 / nu) / 2,
+    "gamma": lambda chi, nu: mp.loggamma(nu + 1) - (nu + 1) * mp.log(chi),
+    "inverse_gaussian": _of_inverse_gaussians,
+    "poisson": lambda chi, nu: mp.loggamma(chi) - chi * mp.log(nu),
+    "binomial": lambda chi, nu: _log_beta(chi, nu - chi),
+    "negative_binomial": lambda chi, nu: _log_beta(chi, nu + 1),
+    "geometric": lambda chi, nu: _log_beta(chi - nu, nu + 1),
+}
+
+
 # -- compound densities ----------------------------------------------------------------------------
 
 

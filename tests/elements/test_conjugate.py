@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, special
 
+import reference
 from hcpf import CompoundPoisson
 from hcpf.distributions.series import sum_over_n
 from hcpf.elements import (
@@ -260,6 +261,23 @@ def test_the_sum_over_n_finds_its_mode(element, strength, rate, size):
         terms = found.log_density_unchecked(y, n) - special.gammaln(n + 1.0)
     plain = special.logsumexp(terms + n * np.log(rate) - rate)
     assert sum_over_n(found, y, np.array([rate])).log_sum[0] == pytest.approx(plain, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    "element",
+    [*CENTRES, NegativeBinomial(1e6, 3e-6), Gamma(1e4, 1.0), Binomial(1000, 0.01)],
+    ids=repr,
+)
+@pytest.mark.parametrize("nu", [0.3, 1e4, 1e10, 1e13])
+def test_the_predictive_density_keeps_its_digits_in_rows_of_many_entries(element, nu):
+    kappa = np.array(float(element.kappa))
+    center = float(element.mean) / float(kappa)
+    y = float(element.mean) * np.array([0.3, 1.0, 4.0])
+    if element.support.discrete:
+        y = np.clip(np.ceil(y), element.support.lowest, element.highest)
+    found = element.conjugate.log_predictive(y, kappa, np.array(center * nu), np.array(nu))
+    exact = [float(reference.log_predictive(element, v, kappa, center * nu, nu)) for v in y]
+    np.testing.assert_allclose(found, exact, atol=1e-8)
 
 
 def test_the_range_of_n_is_the_base_s():

@@ -19,6 +19,9 @@ class BinomialConjugate(BetaConjugate):
 
     max_center = 1.0
 
+    def trials(self, y: FloatArray, kappa: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return y, kappa - y
+
     def shapes(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
         return chi, nu - chi
 

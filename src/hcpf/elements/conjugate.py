@@ -17,6 +17,7 @@ import numpy as np
 from scipy import special
 
 from hcpf._types import FloatArray
+from hcpf.elements.special import log_rising
 
 _MIN_PROBABILITY = 1e-12  # drawn probabilities keep this distance from 0 and 1
 _MIN_EXCESS = 1e-9  # of chi over nu, relative to nu; a smaller excess is rounding
@@ -128,11 +129,15 @@ class Conjugate(ABC):
         """Return the cdf of a value with theta integrated out, or None if it is not closed."""
         return None
 
+    @abstractmethod
     def log_predictive(
         self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
     ) -> FloatArray:
-        """Return log E[exp(y theta - kappa Psi(theta))], a density without its base measure."""
-        return self.log_normalizer(chi + y, nu + kappa) - self.log_normalizer(chi, nu)
+        """Return log E[exp(y theta - kappa Psi(theta))], a density without its base measure.
+
+        It is the log of Z(chi + y, nu + kappa) / Z(chi, nu). A difference of ``log_normalizer``
+        would cancel in rows of many entries, where chi and nu are large.
+        """
 
     def nodes(self, chi: FloatArray, nu: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield values of Psi'(theta) with weights, for expectations that are not closed."""
@@ -145,7 +150,14 @@ class Conjugate(ABC):
 
 
 class BetaConjugate(Conjugate):
-    """The prior of families with a probability p that is beta distributed."""
+    """The prior of families with a probability p that is beta distributed.
+
+    The density of a value is p to the number of successes times 1 - p to that of failures.
+    """
+
+    @abstractmethod
+    def trials(self, y: FloatArray, kappa: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the numbers of successes and of failures in a value."""
 
     @abstractmethod
     def shapes(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -157,6 +169,14 @@ class BetaConjugate(Conjugate):
 
     def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return special.betaln(*self.shapes(chi, nu))
+
+    def log_predictive(
+        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
+    ) -> FloatArray:
+        a, b = self.shapes(chi, nu)
+        successes, failures = (np.maximum(count, 0.0) for count in self.trials(y, kappa))
+        rising = log_rising(a, successes) + log_rising(b, failures)
+        return rising - log_rising(a + b, successes + failures)
 
     def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return self._mean_inside(special.betaincinv(*self.shapes(chi, nu), level))

@@ -10,7 +10,7 @@ from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
 from hcpf.elements.conjugate import Conjugate, Part, Sharing, inverse_if_positive
 from hcpf.elements.domains import POSITIVE, POSITIVE_REALS
-from hcpf.elements.special import digamma, log1p_minus, log_poisson, root
+from hcpf.elements.special import digamma, log1p_minus, log_poisson, log_rising, root
 from hcpf.errors import EstimationError
 
 
@@ -27,6 +27,12 @@ class GammaConjugate(Conjugate):
 
     def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return special.gammaln(nu + 1.0) - (nu + 1.0) * np.log(chi)
+
+    def log_predictive(
+        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
+    ) -> FloatArray:
+        rising = log_rising(nu + 1.0, kappa) - kappa * np.log(chi + y)
+        return rising - (nu + 1.0) * np.log1p(y / chi)
 
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return np.square(chi / nu) * inverse_if_positive(nu - 1.0)

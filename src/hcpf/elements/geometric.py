@@ -19,6 +19,9 @@ class GeometricConjugate(BetaConjugate):
 
     min_center = 1.0
 
+    def trials(self, y: FloatArray, kappa: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return y - kappa, kappa
+
     def shapes(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
         return chi - nu, nu + 1.0
 

@@ -37,6 +37,13 @@ class InverseGaussianConjugate(Conjugate):
         integral = _truncated_moments(chi, nu)[0]
         return 0.5 * nu * nu / chi + np.log(integral) + 0.5 * np.log(2.0 * np.pi) - np.log(chi)
 
+    def log_predictive(
+        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
+    ) -> FloatArray:
+        exponent = (kappa * (2.0 * nu + kappa) - y * nu * (nu / chi)) / (chi + y)
+        before, after = (_truncated_moments(*at)[0] for at in ((chi, nu), (chi + y, nu + kappa)))
+        return 0.5 * exponent + np.log(after / before) - np.log1p(y / chi)
+
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         # By the delta method: the exact variance of 1/t is infinite because of the tail at t = 0.
         return np.square(chi / nu) * chi / np.square(nu)

@@ -19,6 +19,9 @@ MAX_SUCCESSES = 1e6
 class NegativeBinomialConjugate(BetaConjugate):
     """The probability of going on is Beta(chi, nu + 1)."""
 
+    def trials(self, y: FloatArray, kappa: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return y, kappa
+
     def shapes(self, chi: FloatArray, nu: FloatArray) -> tuple[FloatArray, FloatArray]:
         return chi, nu + 1.0
 

@@ -29,6 +29,13 @@ class NormalConjugate(Conjugate):
     def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return 0.5 * (np.log(2.0 * np.pi / nu) + chi * chi / nu)
 
+    def log_predictive(
+        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
+    ) -> FloatArray:
+        center = chi / nu
+        exponent = (y * y + center * (2.0 * nu * y - kappa * chi)) / (nu + kappa)
+        return 0.5 * (exponent - np.log1p(kappa / nu))
+
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return 1.0 / nu
 

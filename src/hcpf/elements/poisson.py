@@ -10,7 +10,7 @@ from hcpf._types import FloatArray
 from hcpf.elements.base import Element, Parameter, Separable, parameter
 from hcpf.elements.conjugate import Conjugate, Part, Sharing
 from hcpf.elements.domains import COUNTS, POSITIVE, SMALLEST
-from hcpf.elements.special import digamma, log_poisson
+from hcpf.elements.special import digamma, log_poisson, log_rising
 
 
 class PoissonConjugate(Conjugate):
@@ -27,6 +27,12 @@ class PoissonConjugate(Conjugate):
 
     def log_normalizer(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return special.gammaln(chi) - chi * np.log(nu)
+
+    def log_predictive(
+        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
+    ) -> FloatArray:
+        rising = log_rising(chi, y) - y * np.log(nu + kappa)
+        return rising - chi * np.log1p(kappa / nu)
 
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return chi / np.square(nu)
