@@ -26,8 +26,10 @@ class SumOfElements(ValueLaw):
         closed = element.compound_cdf(y, rate)
         if closed is not None:
             return closed
-        # As a function of n, the cdf at y falls around n = y / mean.
-        smoothness = element.variance / np.maximum(np.square(element.mean), TINY)
+        # As a function of n, the cdf at y falls around n = y / mean; an uncertain theta only
+        # smooths it further.
+        known = element.at_expected_mean
+        smoothness = known.variance / np.maximum(np.square(known.mean), TINY)
         return poisson_mixture(
             rate, lambda index, n: element.at(index).cdf_unchecked(y[index], n), smoothness
         )
@@ -46,8 +48,8 @@ class SumOfElements(ValueLaw):
 
     def log_prob_zero(self, element: Element) -> FloatArray | float | None:
         has_zero = element.support.discrete and element.support.has_zero
-        if has_zero and np.any(element.variance_of_mean):
-            return None  # elements that share an uncertain theta are not independent
+        if has_zero and element.shares_theta:
+            return None
         return element.log_prob_zero
 
 

@@ -121,10 +121,12 @@ class Distribution(ABC):
 
     @property
     def variance(self) -> FloatArray:
-        """The variance."""
+        """The variance, infinite where it does not exist: see ``Integrated.variance``."""
         mean, variance = self._count_moments
-        within = mean * self.element.variance + variance * np.square(self.element.mean)
-        return np.asarray(within + (variance + np.square(mean)) * self.element.variance_of_mean)
+        with np.errstate(invalid="ignore"):  # no elements of infinite variance
+            within = mean * self.element.variance + variance * np.square(self.element.mean)
+            shared = (variance + np.square(mean)) * self.element.variance_of_mean
+        return np.where(mean > 0, within + shared, 0.0)
 
     def log_density(self, y: ArrayLike) -> FloatArray:
         r"""Return the log density of observing the value ``y``.
@@ -183,7 +185,7 @@ class Distribution(ABC):
             lambda y, index: flat.at(index).cdf(y),
             np.clip(levels, TINY, np.nextafter(1.0, 0.0)).ravel(),
             mean=np.broadcast_to(self.mean, shape).ravel(),
-            spread=np.broadcast_to(_finite(np.sqrt(self.variance), self.mean), shape).ravel(),
+            spread=np.broadcast_to(np.sqrt(self.variance), shape).ravel(),
             discrete=self.element.support.discrete,
         )
         inside = np.where(levels >= 1, highest, quantiles.reshape(shape))
@@ -302,8 +304,3 @@ def _as_shape(size: int | Sequence[int] | None) -> tuple[int, ...]:
     if any(length < 0 for length in shape):
         raise InputError(f"sample: size must be integers, 0 or more, got {size!r}.")
     return shape
-
-
-def _finite(spread: FloatArray, mean: FloatArray) -> FloatArray:
-    """Return the spread, or a start for the search if it is infinite."""
-    return np.where(np.isfinite(spread), spread, np.abs(mean) + 1.0)

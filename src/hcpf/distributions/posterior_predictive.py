@@ -39,7 +39,7 @@ class _Average:
 
     @property
     def variance(self) -> FloatArray:
-        """The variance: within the draws, and between their means."""
+        """The variance, within the draws and between their means; infinite where one is."""
         means = self._parts.mean
         second = np.sum(self._weights * (self._parts.variance + np.square(means)), axis=0)
         return np.maximum(second - np.square(self.mean), 0.0)

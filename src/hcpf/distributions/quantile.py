@@ -19,10 +19,11 @@ def invert_cdf(
 ) -> FloatArray:
     """Return the smallest y with cdf(y) >= q per entry, 0 < q < 1.
 
-    All arrays are flat. The mean and the spread (standard deviation) only set the start of the
-    search. There may be a point mass at 0; elsewhere the distribution is continuous, or on the
-    integers if ``discrete``.
+    All arrays are flat. The mean and the spread (standard deviation, perhaps infinite) only set
+    the start of the search. There may be a point mass at 0; elsewhere the distribution is
+    continuous, or on the integers if ``discrete``.
     """
+    spread = np.where(np.isfinite(spread), spread, np.abs(mean) + 1.0)
     all_entries = np.arange(q.size)
     out = np.zeros(q.shape)
     # Rounding may keep the cdf of even the largest double below a level close to 1.

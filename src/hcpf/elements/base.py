@@ -78,6 +78,8 @@ class Element(ABC):
     """Why kappa cannot be divided for training on observed entries only; empty if it can."""
     counts_known: ClassVar[bool] = False
     """Whether a value determines n, as in Poisson factorization."""
+    shares_theta: ClassVar[bool] = False
+    """Whether the elements of a sum share one uncertain theta instead of being independent."""
     conjugate: ClassVar[Conjugate | None] = None
     """The conjugate prior of theta; None if the mean cannot be pooled."""
 
@@ -301,6 +303,11 @@ class Element(ABC):
     def variance_of_mean(self) -> Parameter:
         """The variance of the mean, which the elements of a sum share; 0 if theta is known."""
         return 0.0
+
+    @property
+    def at_expected_mean(self) -> "Element":
+        """The element with a known theta that has the same mean; itself if theta is known."""
+        return self
 
     @property
     def log_prob_zero(self) -> Parameter:

@@ -35,9 +35,6 @@ class BinomialConjugate(BetaConjugate):
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return chi / nu * (1.0 - chi / nu) / (nu + 1.0)
 
-    def variance_curvature(self, mean: FloatArray) -> FloatArray | float:
-        return -1.0
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Binomial(Element):

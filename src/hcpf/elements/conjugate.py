@@ -119,10 +119,6 @@ class Conjugate(ABC):
         """Return the expectation of Psi'(theta), the mean of a value per unit of kappa."""
         return chi / nu
 
-    def variance_curvature(self, mean: FloatArray) -> FloatArray | float:
-        """Return half the second derivative of the variance of a value in its mean."""
-        return 0.0
-
     def predictive_cdf(
         self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
     ) -> FloatArray | None:
@@ -243,10 +239,6 @@ class ModeConjugate(Conjugate):
         theta = self.theta_at(chi / nu)
         width = 0.5 * np.log(2.0 * np.pi / (nu * self.curvature(theta)))
         return chi * theta - nu * self.psi(theta) + width
-
-    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        # By the delta method: the exact variance may be infinite, as the exact mean may.
-        return self.curvature(self.theta_at(chi / nu)) / nu
 
     def log_predictive(
         self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray

@@ -37,9 +37,6 @@ class GammaConjugate(Conjugate):
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return np.square(chi / nu) * inverse_if_positive(nu - 1.0)
 
-    def variance_curvature(self, mean: FloatArray) -> FloatArray | float:
-        return 1.0
-
     def predictive_cdf(
         self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
     ) -> FloatArray | None:

@@ -35,9 +35,6 @@ class GeometricConjugate(BetaConjugate):
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
         return (chi - nu) * chi / np.square(nu) * inverse_if_positive(nu - 1.0)
 
-    def variance_curvature(self, mean: FloatArray) -> FloatArray | float:
-        return 1.0
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Geometric(Element):

@@ -27,6 +27,7 @@ class Integrated(Element):
 
     name = "integrated"
     acronym = "INT"
+    shares_theta = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,13 +57,18 @@ class Integrated(Element):
 
     @property
     def variance(self) -> Parameter:
-        """The expected variance of one element given theta; see also ``variance_of_mean``."""
-        # E[V(m)] = V(E[m]) + V''(E[m]) / 2 Var(m), exact for a quadratic variance function V and
-        # of second order for the cubic one of the inverse Gaussian.
+        """The expected variance of one element given theta; see also ``variance_of_mean``.
+
+        Both are infinite where their integrals over theta diverge.
+        """
+        # Integrating the derivative of Psi' times the density of theta by parts gives
+        # E[Psi''] = nu Var(Psi') if E[Psi'] = chi / nu; otherwise both are infinite.
         chi, nu = self._theta
-        curvature = self._prior.variance_curvature(self._prior.mean(chi, nu))
-        added = curvature * self._prior.variance_of_mean(chi, nu)
-        return self.base.with_mean(self.mean).variance + self.base.kappa * added
+        return self.base.kappa * nu * self._prior.variance_of_mean(chi, nu)
+
+    @property
+    def at_expected_mean(self) -> Element:
+        return self.base.with_mean(self.mean)
 
     @property
     def variance_of_mean(self) -> Parameter:

@@ -45,11 +45,8 @@ class InverseGaussianConjugate(Conjugate):
         return 0.5 * exponent + np.log(after / before) - np.log1p(y / chi)
 
     def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        # By the delta method: the exact variance of 1/t is infinite because of the tail at t = 0.
-        return np.square(chi / nu) * chi / np.square(nu)
-
-    def variance_curvature(self, mean: FloatArray) -> FloatArray | float:
-        return 3.0 * mean
+        # Near t = 0, E[1/t^2] is the integral of 1 / t: the density of t falls only with t.
+        return np.full_like(chi, np.inf)
 
     def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
         # With x = t sqrt(chi) and z = nu / sqrt(chi), Pr(t > x) is (z Phi(z - x) + phi(x - z)) /

@@ -45,6 +45,10 @@ class LogarithmicConjugate(ModeConjugate):
         p, log_fail = np.exp(theta), log1mexp(theta)
         return -p * _log_fail_plus(p, log_fail) / np.square(np.expm1(theta) * log_fail)
 
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        # Near theta = 0, E[Psi'^2] is the integral of 1 / (theta^2 log(-1/theta)^(2 + nu)).
+        return np.full_like(chi, np.inf)
+
 
 def _log_fail_plus(p: FloatArray, log_fail: FloatArray) -> FloatArray:
     """Return log(1 - p) + p without cancellation near 0, and with the digits of 1 - p near 1."""

@@ -54,6 +54,11 @@ class ZeroTruncatedPoissonConjugate(ModeConjugate):
     def curvature(self, theta: FloatArray) -> FloatArray:
         return truncated_poisson_moments(np.exp(theta))[1]
 
+    def variance_of_mean(self, chi: FloatArray, nu: FloatArray) -> FloatArray:
+        return np.asarray(
+            sum(weight * np.square(mean - chi / nu) for mean, weight in self.nodes(chi, nu))
+        )
+
 
 def rate_for_mean(mean: FloatArray) -> FloatArray:
     """Solve mean = l / (1 - e^-l) for l, elementwise; 1e-9 where the mean is 1."""
