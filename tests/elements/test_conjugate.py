@@ -9,6 +9,7 @@ from scipy import integrate, special
 
 import reference
 from hcpf import CompoundPoisson
+from hcpf.distributions import Hurdle
 from hcpf.distributions.posterior_predictive import PosteriorPredictive
 from hcpf.distributions.series import sum_over_n
 from hcpf.elements import (
@@ -180,22 +181,6 @@ def test_the_variance_of_truncated_poissons_is_an_integral(center, nu):
     assert found.variance == pytest.approx(within, rel=2e-3)
 
 
-@pytest.mark.parametrize(
-    ("element", "chi", "nu"),
-    # The predictive cdfs of the others have a closed form, so that their quantiles are not needed.
-    [case for case in CASES if case.values[0].name not in ("normal", "gamma", "poisson")],
-)
-def test_quantiles_of_the_mean_have_their_level(element, chi, nu):
-    prior = Prior(element, chi, nu)
-    low, high = element.conjugate.min_center, element.conjugate.max_center
-    for level in (1e-3, 0.2, 0.5, 0.97):
-        found = element.conjugate.quantile_of_mean(level, chi, nu)
-        below = prior.expect(prior.mean <= found * (1.0 + 1e-9))
-        at_the_edge = min(found - low, high - found) < 1e-11  # probabilities stop 1e-12 short
-        assert below > level - 2e-3
-        assert at_the_edge or below < level + 2e-3
-
-
 @every_case
 def test_draws_of_the_mean_are_from_the_prior(element, chi, nu):
     rng = np.random.default_rng(1)
@@ -246,7 +231,7 @@ def test_masses_and_densities_add_up_to_one_and_to_the_cdf(element, chi, nu):
         y = np.arange(element.support.lowest, 4000.0)
         mass = np.exp(found.log_density_unchecked(y, np.ones_like(y)))
         assert mass.sum() == pytest.approx(1.0, abs=2e-3)
-        np.testing.assert_allclose(np.cumsum(mass)[:30], found.cdf(y[:30]), atol=1e-3)
+        np.testing.assert_allclose(np.cumsum(mass)[:30], found.cdf(y[:30]), atol=1e-6)
         return
     low = -60.0 if element.name == "normal" else 0.0
     middle = float(found.mean)
@@ -258,6 +243,52 @@ def test_masses_and_densities_add_up_to_one_and_to_the_cdf(element, chi, nu):
     assert first == pytest.approx(float(found.cdf(middle)), abs=1e-3)
     rest = integrate.quad(density, middle, 60.0 * abs(middle) + 60.0, limit=200)[0]
     assert first + rest == pytest.approx(1.0, abs=3e-3)
+
+
+@pytest.mark.parametrize(
+    ("base", "chi", "nu"),
+    [
+        (NegativeBinomial(1.0, 0.5), 0.9, 0.3),  # few entries, a long tail
+        (NegativeBinomial(0.02, 0.5), 4.0, 2.0),
+        (NegativeBinomial(1e4, 0.5), 0.2, 6.0),  # a value says more than the other entries
+        (NegativeBinomial(3.0, 0.5), 900.0, 400.0),
+        (Binomial(20, 0.5), 0.03, 0.06),  # of a probability close to 0 or 1
+        (Binomial(5000, 0.5), 3.0, 8.0),
+        (Geometric(0.4), 1.2, 0.8),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("n", [1.0, 3.0])
+def test_the_cdf_is_the_sum_of_the_masses_in_the_tail_as_well(base, chi, nu, n):
+    found = Integrated(chi, nu, base=base)
+    y = np.arange(0.0, min(n * float(base.highest), 60_000.0) + 1.0)
+    with np.errstate(divide="ignore"):
+        cumulative = np.cumsum(np.exp(found.log_density_unchecked(y, n)))
+    assert cumulative[-1] > 0.99
+    some = np.unique(np.geomspace(1, len(y), 60).astype(int)) - 1
+    np.testing.assert_allclose(found.cdf(y[some], n), cumulative[some], atol=1e-6)
+    np.testing.assert_array_equal(
+        found.cdf([-np.inf, -1.0, -1e-9, 1e300, np.inf], n), [0, 0, 0, 1, 1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "chi", "nu"), [(4.0, 2.0, 1.0), (1e6, 3.0, 4.0), (2.0, 1e4, 3e4), (0.01, 0.05, 0.3)]
+)
+@pytest.mark.parametrize("n", [1.0, 3.0])
+def test_the_cdf_of_inverse_gaussians_is_the_integral_in_the_tail_as_well(shape, chi, nu, n):
+    found = Integrated(chi, nu, base=InverseGaussian(1.0, shape))
+    typical = np.log(n * np.sqrt(shape) * chi / nu)
+    x = np.linspace(typical - 40.0, typical + 40.0, 400_001)
+    mass = np.exp(found.log_density(np.exp(x), n) + x) * (x[1] - x[0])
+    cumulative = np.cumsum(mass) - 0.5 * mass
+    some = np.searchsorted(cumulative, [1e-4, 0.1, 0.5, 0.9, 0.99, 0.999, 0.99999])
+    np.testing.assert_allclose(found.cdf(np.exp(x[some]), n), cumulative[some], atol=1e-6)
+
+
+def test_quantiles_of_long_tails_are_exact():
+    observed = Hurdle(1.0, Integrated(0.9, 0.3, base=NegativeBinomial(1.0, 0.5))).observed
+    np.testing.assert_array_equal(observed.quantile([0.995, 0.999]), [59.0, 206.0])
 
 
 @pytest.mark.parametrize("rate", [0.2, 3.0])

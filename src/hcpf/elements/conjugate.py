@@ -17,15 +17,11 @@ import numpy as np
 from scipy import special
 
 from hcpf._types import FloatArray
-from hcpf.elements.special import log_rising
+from hcpf.elements.special import log_rising, prob_beta_below
 
 _MIN_PROBABILITY = 1e-12  # drawn probabilities keep this distance from 0 and 1
 _MIN_EXCESS = 1e-9  # of chi over nu, relative to nu; a smaller excess is rounding
 _N_INVERSE_NODES = 16384  # nodes of the tabulated inverse of Psi', for a relative error below 1e-12
-
-# Gauss-Legendre over the quantile levels of theta.
-_NODES, _DOUBLE_WEIGHTS = np.polynomial.legendre.leggauss(16)
-_LEVELS, _WEIGHTS = 0.5 * (_NODES + 1.0), 0.5 * _DOUBLE_WEIGHTS
 
 # The trapezoid rule over theta: nodes, how far the log of the integrand falls to the last of them,
 # and the steps that find the ends.
@@ -122,7 +118,7 @@ class Conjugate(ABC):
     def predictive_cdf(
         self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
     ) -> FloatArray | None:
-        """Return the cdf of a value with theta integrated out, or None if it is not closed."""
+        """Return the cdf of a value with theta integrated out, or None if ``nodes`` give it."""
         return None
 
     @abstractmethod
@@ -136,12 +132,7 @@ class Conjugate(ABC):
         """
 
     def nodes(self, chi: FloatArray, nu: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield values of Psi'(theta) with weights, for expectations that are not closed."""
-        for level, weight in zip(_LEVELS, _WEIGHTS, strict=True):
-            yield self.quantile_of_mean(level, chi, nu), weight
-
-    def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        """Return a quantile of Psi'(theta); needed by ``nodes`` only."""
+        """Yield values of Psi'(theta) with weights; needed without a ``predictive_cdf`` only."""
         raise NotImplementedError
 
 
@@ -174,13 +165,18 @@ class BetaConjugate(Conjugate):
         rising = log_rising(a, successes) + log_rising(b, failures)
         return rising - log_rising(a + b, successes + failures)
 
-    def quantile_of_mean(self, level: float, chi: FloatArray, nu: FloatArray) -> FloatArray:
-        return self._mean_inside(special.betaincinv(*self.shapes(chi, nu), level))
+    def predictive_cdf(
+        self, y: FloatArray, kappa: FloatArray, chi: FloatArray, nu: FloatArray
+    ) -> FloatArray | None:
+        # Given p, the cdf is the probability that a beta variable of these shapes is above p.
+        successes, failures = self.trials(np.floor(np.clip(y, -1.0, 1e300)), kappa)
+        is_inside = (successes >= 0) & (failures > 0)
+        above = (np.where(is_inside, count, 1.0) for count in (successes + 1.0, failures))
+        inside = prob_beta_below(*self.shapes(chi, nu), *above)
+        return np.where(is_inside, inside, successes >= 0)
 
     def sample_mean(self, chi: FloatArray, nu: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return self._mean_inside(rng.beta(*self.shapes(chi, nu)))
-
-    def _mean_inside(self, p: FloatArray) -> FloatArray:
+        p = rng.beta(*self.shapes(chi, nu))
         return self.mean_of(np.clip(p, _MIN_PROBABILITY, 1.0 - _MIN_PROBABILITY))
 
 

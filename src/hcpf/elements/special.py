@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 _LOG_2 = float(np.log(2.0))
+_N_BETA_NODES, _MAX_DROP, _MAX_SHAPE = 40, 16.0, 1e12  # of the integral over a beta density
 _MIN_DIGAMMA_SERIES = 16.0  # argument above which the error of five terms is below rounding
 
 
@@ -137,6 +138,71 @@ def log_rising(a: ArrayLike, y: ArrayLike) -> FloatArray:
     small = np.minimum(a, 10.0)
     direct = special.gammaln(small + y) - special.gammaln(small)
     return np.where(a >= 10.0, series, direct)
+
+
+def prob_beta_below(a: ArrayLike, b: ArrayLike, c: ArrayLike, d: ArrayLike) -> FloatArray:
+    r"""Return Pr(P <= Q) for independent P ~ Beta(a, b) and Q ~ Beta(c, d), c >= 1.
+
+    It is the mean of one's cdf under the density of the other. The narrower density is integrated,
+    so that the cdf is smooth between nodes; the error is below 1e-6 if b >= 1 or d >= 1.
+
+    >>> round(float(prob_beta_below(2.0, 1.0, 1.0, 1.0)), 6)
+    0.333333
+    """
+    shapes = (np.asarray(shape, dtype=np.float64) for shape in (a, b, c, d))
+    a, b, c, d = np.broadcast_arrays(*shapes)
+    # A density of few nodes must fall off fast: the cdf of Q at d is that at d + 1 and a product.
+    is_slow = d < 1
+    total = np.zeros(d.shape)
+    if np.any(is_slow):
+        slow = np.minimum(d, 1.0)
+        product = special.betaln(a + c, b + slow) - special.betaln(a, b) - special.betaln(c, slow)
+        total = np.where(is_slow, np.exp(product - np.log(slow)), 0.0)
+        d = np.where(is_slow, d + 1.0, d)
+    first, second = (_log_odds_variance(*shape) for shape in ((a, b), (c, d)))
+    swapped = first < second
+    a, b, c, d = (np.where(swapped, x, y) for x, y in ((c, a), (d, b), (a, c), (b, d)))
+    mirrored = c > d
+    a, b, c, d = (np.where(mirrored, x, y) for x, y in ((b, a), (a, b), (d, c), (c, d)))
+    mean = _mean_beta_cdf(a, b, c, d)
+    return total + np.where(swapped ^ mirrored, 1.0 - mean, mean)
+
+
+def _log_odds_variance(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return about the variance of the log odds of a beta variable."""
+    return (1.0 + 1.0 / a) / a + (1.0 + 1.0 / b) / b
+
+
+def _mean_beta_cdf(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray) -> FloatArray:
+    """Return the mean of the cdf of Beta(a, b) under the density of Beta(c, d), c <= d.
+
+    The trapezoid rule over the log odds of Q, between the ends where its log density has fallen by
+    ``_MAX_DROP``; the nodes' weights are normalized.
+    """
+    mode, share = np.log(c / d), c / (c + d)
+    shrink = np.minimum(1.0, _MAX_SHAPE / c)
+    c, d = shrink * c, shrink * d
+
+    def log_density(x: FloatArray) -> FloatArray:
+        return c * x - (c + d) * np.log1p(share * np.expm1(x))
+
+    ends = list[FloatArray]()
+    wide = 1.0 + np.sqrt(2.0 * _MAX_DROP * (1.0 / c + 1.0 / d))
+    for sign, rate in ((-1.0, c), (1.0, d)):
+        x = sign * np.minimum(_MAX_DROP / rate + wide, 700.0)
+        for _ in range(3):  # Newton steps from outside, where the concave function is steepest
+            odds = share * np.expm1(x)
+            slope = c - (c + d) * (share + odds) / (1.0 + odds)
+            x = x - (log_density(x) + _MAX_DROP) / slope
+        ends.append(x)
+    step = (ends[1] - ends[0]) / (_N_BETA_NODES - 1)
+    total, mean = np.zeros(c.shape), np.zeros(c.shape)
+    for index in range(_N_BETA_NODES):
+        x = ends[0] + index * step
+        weight = np.exp(log_density(x))
+        total += weight
+        mean += weight * special.betainc(a, b, special.expit(mode + x))
+    return mean / total
 
 
 def truncated_poisson_moments(rate: ArrayLike) -> tuple[Any, Any]:
