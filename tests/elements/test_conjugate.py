@@ -387,6 +387,35 @@ def test_a_pair_s_pooled_theta_has_the_mean_and_spread_of_the_two(element, nu):
         assert conjugate.variance_of_mean(chi, strength) == pytest.approx(np.var(drawn), rel=0.25)
 
 
+@pytest.mark.parametrize("kappa", [1.0, 4.0])
+def test_a_gamma_pair_of_few_entries_has_the_density_of_the_product(kappa):
+    """The rate of a pair is the product of two gamma variables, here of nu = 3 and center 1."""
+    nu = np.array(3.0)
+    conjugate, base = Gamma.conjugate, Gamma(kappa, 1.0)
+    pair = Integrated(*conjugate.sharing.pooled((nu, nu), (nu, nu)), base=base)
+    # The product posterior: log rates on a grid, and the density of values under each.
+    u = np.linspace(-12.0, 4.0, 401)
+    weight = np.exp((nu + 1.0) * u - nu * np.exp(u))
+    log_rate = 2.0 * u[0] + (u[1] - u[0]) * np.arange(2 * len(u) - 1)
+    weight = np.convolve(weight, weight)
+    weight /= weight.sum()
+    y = np.exp(np.linspace(-12.0, 9.0, 300))
+    given = base.replace(rate=np.exp(log_rate)).log_density_unchecked(y[:, None], np.array(1.0))
+    exact = np.exp(given) @ weight
+    mass = exact * y / np.sum(exact * y)
+    same_variance = Integrated(np.array(1.8), np.array(1.8), base=base)
+    lost, lost_by_variance = (
+        float(mass @ (np.log(exact) - found.log_density(y))) for found in (pair, same_variance)
+    )
+    assert lost < 0.005
+    assert lost < 0.6 * lost_by_variance
+    assert weight @ np.exp(-log_rate) == pytest.approx(float(pair.mean) / kappa)
+    # Its variance is overstated, because 1 / nu adds up.
+    variance = weight @ np.exp(-2.0 * log_rate) - 1.0
+    assert variance == pytest.approx(1.25, rel=1e-3)
+    assert pair.variance_of_mean == pytest.approx(2.0 * kappa**2)
+
+
 @pytest.mark.parametrize("element", BY_MODE, ids=lambda e: e.name)
 @pytest.mark.parametrize("center", [1.02, 1.6, 30.0])
 def test_the_mode_is_where_the_mean_is_the_center(element, center):
