@@ -326,7 +326,7 @@ def test_draws_agree_with_the_cdf(element, chi, nu):
     size=st.floats(0.05, 15.0),
 )
 def test_the_sum_over_n_finds_its_mode(element, strength, rate, size):
-    # With theta integrated out the terms need not be log-concave.
+    # With theta integrated out the terms need not be log-concave; see also the test below.
     center = CENTRES[element][0]
     found = Integrated(center * strength, strength, base=element)
     y = size * abs(float(element.with_mean(element.kappa * center).mean))
@@ -336,6 +336,30 @@ def test_the_sum_over_n_finds_its_mode(element, strength, rate, size):
         terms = found.log_density_unchecked(y, n) - special.gammaln(n + 1.0)
     plain = special.logsumexp(terms + n * np.log(rate) - rate)
     assert sum_over_n(found, y, np.array([rate])).log_sum[0] == pytest.approx(plain, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("base", "chi", "nu", "y", "rate"),
+    [
+        (Normal(5e6, 1e6), 50.0, 10.0, 5e6, 400.0),  # the mode near the rate is the higher one
+        (Normal(5e6, 1e6), 50.0, 10.0, 5e6, 200.0),
+        (Normal(5e6, 1e6), 50.0, 10.0, 5e6, 3000.0),
+        (Binomial(100_000, 0.5), 5.0, 10.0, 2e7, 20.0),  # it lies below the other one
+        (Poisson(1e4), 40_000.0, 4.0, 1e4, 60.0),
+    ],
+)
+def test_the_sum_over_n_has_both_modes(base, chi, nu, y, rate):
+    found = Integrated(chi, nu, base=base)
+    n = np.arange(1.0, 6000.0)
+    with np.errstate(all="ignore"):
+        density = found.log_density_unchecked(np.full_like(n, y), n)
+    terms = density + n * np.log(rate) - rate - special.gammaln(n + 1.0)
+    total = special.logsumexp(terms)
+    sums = sum_over_n(found, np.array([y]), np.array([rate]))
+    assert sums.log_sum[0] == pytest.approx(total, abs=1e-6)
+    assert sums.mean[0] == pytest.approx(np.exp(terms - total) @ n, rel=1e-6)
+    far = sum_over_n(found, np.array([y]), np.array([1e6]))  # too far apart to sum in between
+    assert np.isfinite(far.log_sum[0])
 
 
 @pytest.mark.parametrize(

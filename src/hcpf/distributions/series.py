@@ -1,9 +1,12 @@
 r"""The sum over n in the density of a compound Poisson distribution.
 
-The terms :math:`\mathrm{Po}(n \mid \Lambda)\, p(y \mid n)` are log-concave in n for all elements
-of this package, so they rise to one mode and fall on both sides of it. The sum starts at the mode
-and stops where further terms are negligible. Most often n is small, so the first terms are tried
-before the mode is searched.
+The terms :math:`\mathrm{Po}(n \mid \Lambda)\, p(y \mid n)` are log-concave in n for all independent
+elements of this package, so they rise to one mode and fall on both sides of it. The sum starts at
+the mode and stops where further terms are negligible. Most often n is small, so the first terms are
+tried before the mode is searched.
+
+Elements that share an uncertain theta may have a second mode near the rate, where theta is unusual
+instead of n, behind a valley of negligible terms. Their sum does not stop before the rate.
 """
 
 from dataclasses import dataclass
@@ -19,6 +22,8 @@ from hcpf.elements.special import log_poisson
 _CHUNK = 1 << 10  # entries summed at once
 _FIRST_BLOCK, _MAX_BLOCK = 16, 1024  # terms computed at once
 _NEGLIGIBLE = 1e-20  # terms this small relative to the largest are dropped
+_MAX_RISE = 300.0  # nats above the peak so far, from which the sums are scaled down
+_MAX_VALLEY = 1 << 14  # terms between two modes; of modes further apart only the higher is summed
 _MAX_LOG_RATE = 34.0  # of n without bound: above, n + 1 is not much different from n
 
 
@@ -98,6 +103,12 @@ class _Terms:
         """Return numbers of the size of n, from which a search may start."""
         return self.rate
 
+    def second_mode(self, mode: FloatArray) -> FloatArray:
+        """Return n close to which another mode may lie; ``mode`` where there is only that one."""
+        if not self.element.shares_theta:
+            return mode
+        return np.clip(np.floor(self.upper_guess()), self.low, self.high)
+
     def block(self, n: FloatArray) -> FloatArray:
         """Return the logs of the terms at rows of n, -inf where n is impossible."""
         low, high = self.low[:, None], self.high[:, None]
@@ -121,7 +132,8 @@ def _sum_chunk(terms: _Terms) -> FloatArray:
     peak = first.max(axis=1)
     weight = np.exp(first - np.where(np.isfinite(peak), peak, 0.0)[:, None])
     out = _moments(peak, terms.low, weight.sum(axis=1), weight @ step, weight @ (step * step))
-    longer = weight[:, -1] > _NEGLIGIBLE
+    last = terms.low + step[-1]
+    longer = (weight[:, -1] > _NEGLIGIBLE) | (terms.second_mode(last) > last)
     if np.any(longer):
         best = np.argmax(first[longer], axis=1)
         out[:, longer] = _outward(terms.of(longer), terms.low[longer] + best, best == step[-1])
@@ -132,6 +144,7 @@ def _outward(terms: _Terms, mode: FloatArray, is_above: BoolArray) -> FloatArray
     """Return the same, summed from the mode outward; search the mode where it is above."""
     if np.any(is_above):
         mode[is_above] = _mode(terms.of(is_above))
+    mode, other = _higher_first(terms, mode)
     peak = terms.at(mode)
     total, first, second = np.ones_like(mode), np.zeros_like(mode), np.zeros_like(mode)
     for direction in (1.0, -1.0):
@@ -139,14 +152,28 @@ def _outward(terms: _Terms, mode: FloatArray, is_above: BoolArray) -> FloatArray
         while np.any(active):
             step = direction * np.arange(reached + 1, reached + size + 1, dtype=np.float64)
             block = terms.of(active).block(mode[active][:, None] + step)
+            highest, before = block.max(axis=1), peak[active]
+            peak[active] = np.where(highest > before + _MAX_RISE, highest, before)
+            scale = np.exp(before - peak[active])
             weight = np.exp(block - peak[active][:, None])
-            total[active] += weight.sum(axis=1)
-            first[active] += weight @ step
-            second[active] += weight @ (step * step)
-            # The sequence is log-concave: all later terms are smaller still.
-            active[active] = weight[:, -1] > _NEGLIGIBLE
+            total[active] = scale * total[active] + weight.sum(axis=1)
+            first[active] = scale * first[active] + weight @ step
+            second[active] = scale * second[active] + weight @ (step * step)
+            # Beyond both modes all later terms are smaller still.
+            is_short = direction * (other[active] - mode[active]) > direction * step[-1]
+            active[active] = (weight[:, -1] > _NEGLIGIBLE) | is_short
             reached, size = reached + size, min(2 * size, _MAX_BLOCK)
     return _moments(peak, mode, total, first, second)
+
+
+def _higher_first(terms: _Terms, mode: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the higher of two modes, and the other; twice the same where that is too far away."""
+    other = terms.second_mode(mode)
+    if other is mode:
+        return mode, mode
+    is_higher = terms.at(other) > terms.at(mode)
+    mode, other = np.where(is_higher, other, mode), np.where(is_higher, mode, other)
+    return mode, np.where(np.abs(other - mode) > _MAX_VALLEY, mode, other)
 
 
 def _moments(
