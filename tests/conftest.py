@@ -1,5 +1,6 @@
 """Settings and fixtures that all tests share."""
 
+import logging
 import os
 from pathlib import Path
 
@@ -21,6 +22,12 @@ for profile, max_examples in (("quick", 40), ("thorough", 200)):
         suppress_health_check=[HealthCheck.too_slow],
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.fixture(autouse=True)
+def quiet_logger() -> None:
+    """Log warnings only, whatever Ray made of the root logger or a command of ours, before."""
+    logging.getLogger("hcpf").setLevel(logging.WARNING)
 
 
 @pytest.fixture

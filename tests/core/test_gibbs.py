@@ -165,7 +165,7 @@ def test_the_scale_of_the_factors_does_not_depend_on_the_start():
             chain._activity[axis] /= factor
         found = []
         for _ in range(300):
-            chain.sweep()
+            chain.make_pass()
             assert chain.priors.user_activity_mean == PRIORS.user_activity_mean
             found.append([chain.factors(axis).mean() for axis in Axis])
         means.append(np.log(found[100:]).mean(axis=0))

@@ -187,7 +187,7 @@ def test_without_anndata_a_file_names_the_extra(tmp_path, monkeypatch):
     path = tmp_path / "cells.h5ad"
     cells(COUNTS).write_h5ad(path)
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
-    with pytest.raises(MissingDependencyError, match=r"Install hcpf\[anndata\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '.\[anndata\]'"):
         Interactions.read(path)
 
 

@@ -47,7 +47,7 @@ def test_bad_addresses(address, message):
 
 def test_without_ray_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'hcpf\[ray\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '.\[ray\]'"):
         HCPF(2).fit(MATRIX, engine="ray")
 
 

@@ -201,5 +201,5 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     monkeypatch.setitem(sys.modules, "matplotlib.style", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install 'hcpf\[paper\]'"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '.\[paper\]'"):
         figure1.draw()

@@ -126,5 +126,5 @@ def test_errors_say_what_to_do(arviz, model, monkeypatch):
     with pytest.raises(InputError, match="Pass fewer users and items"):
         model.posterior.to_arviz(*GRID)
     monkeypatch.setitem(sys.modules, "arviz", None)
-    with pytest.raises(MissingDependencyError, match=r"hcpf\[science\]"):
+    with pytest.raises(MissingDependencyError, match=r"pip install '.\[science\]'"):
         model.posterior.to_arviz()

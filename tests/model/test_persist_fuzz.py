@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hcpf import HCPF, Interactions
 from hcpf.elements import Gamma
 from hcpf.errors import ModelError
+from hcpf.model.persist.folder import SCHEMA
 from model.small import draw_matrix, ids, quick
 
 MORE = int(os.environ.get("HCPF_FUZZ", "1"))
@@ -135,7 +136,7 @@ def forged(path, files, change):
 
 
 FORGERIES = [
-    (("schema",), 5, "newer than this one"),
+    (("schema",), SCHEMA + 1, "newer than this one"),
     (("schema",), 1, "do not fit together"),
     (("schema",), 0, "unknown schema"),
     (("schema",), "1", "not written by hcpf"),

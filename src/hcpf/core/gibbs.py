@@ -15,7 +15,7 @@ One pass draws, in this order and given everything else,
 
 The priors of :math:`\varrho` and :math:`\varpi` are uniform in the logarithm, and multiplying all
 user factors and dividing all item factors by the same number changes neither rates nor likelihood.
-Where both axes learn their priors, every sweep therefore ends with the multiple at which
+Where both axes learn their priors, every pass therefore ends with the multiple at which
 :math:`\varrho` is the fitted one: the draws are those under a prior that fixes
 :math:`\varrho`, and the distribution of the rates is that under any other proper prior of it.
 
