@@ -211,3 +211,12 @@ def test_known_counts_shift_with_the_element():
     assert np.all(mean == 1.0)
     total = np.sum(sums) + shard.tables.constant
     assert total == pytest.approx(3 * element.log_density(1.0), abs=1e-6)
+
+
+def test_inverse_gaussian_values_over_six_decades_at_large_rates_share_a_grid():
+    """Log Z is near a million here, and single digits of it must not cost the table."""
+    element = InverseGaussian(100.0, 20.0)
+    y, log_rate = grid(np.geomspace(0.06, 4e5, 100), np.array([0.01, 1.0, 4e3, 4e7]))
+    shard, mean, sums, _ = diagonal(element, y, log_rate, max_log2_rate=np.array([26.0]))
+    assert shard.tables.arrays.mode == kernels.GRID
+    assert_direct(element, y, log_rate, mean, log_z_of_entries(element, shard, sums, y))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import gammaln, logsumexp
 
 from core.test_count_tables import assert_direct, diagonal
 from hcpf.core import discrete_tables, kernels
@@ -93,16 +94,54 @@ def test_zero_and_large_values_together():
     assert arrays.mode == kernels.GRID
 
 
+def assert_all_weights(element, y, last):
+    least, most = element.n_range(y)
+    rows = RowWeights.smooth(element, y, least, last, most)
+    np.testing.assert_array_equal(rows.least, least)
+    np.testing.assert_array_equal(rows.more, last < most)
+    for j, value in enumerate(y):
+        n = np.arange(least[j], last[j] + 1.0)
+        exact = element.log_density_unchecked(np.full(n.shape, value), n) - gammaln(n + 1.0)
+        np.testing.assert_allclose(rows.row(j), exact, rtol=1e-12, atol=1e-9)
+
+
 @pytest.mark.parametrize("element", [*SMOOTH, *STEPWISE], ids=repr)
 def test_weights_of_some_counts_give_the_others(element):
     y = np.array([1.0, 70.0, 5000.0, 120_000.0])
     least, most = element.n_range(y)
-    last = np.minimum(least + 5999.0, most)
-    exact = RowWeights.all_of(element, y, least, last, most)
-    smooth = RowWeights.smooth(element, y, least, last, most)
-    for name in ("start", "least", "more"):
-        np.testing.assert_array_equal(getattr(exact, name), getattr(smooth, name))
-    np.testing.assert_allclose(smooth.series, exact.series, rtol=1e-12, atol=1e-9)
+    assert_all_weights(element, y, np.minimum(least + 5999.0, most))
+
+
+class OneOrThree(Geometric):
+    """A sum of n elements that are 1 or 3 is odd if and only if n is."""
+
+    def log_density_unchecked(self, y, n):
+        ups = 0.5 * (y - n)
+        with np.errstate(all="ignore"):
+            log_p = gammaln(n + 1.0) - gammaln(ups + 1.0) - gammaln(n - ups + 1.0)
+        return np.where((ups == np.floor(ups)) & (ups <= n), log_p - n * np.log(2.0), -1e4)
+
+
+def test_weights_that_jump_between_neighbors_are_all_computed():
+    assert_all_weights(OneOrThree(0.5), np.array([900.0, 1001.0]), np.array([880.0, 980.0]))
+
+
+@pytest.mark.parametrize("g", [0.0, -3e-6])
+def test_every_few_terms_of_a_wide_sum_give_all_of_it(g):
+    n = np.arange(1.0, 60_000.0)
+    series, phi, log_x = -gammaln(n + 1.0), n**2 - 1.0, np.log([3.0, 17.0, 400.0, 2.5e4])
+    mean, log_sum = np.empty((2, 4, 1, len(log_x)))
+    owner, start = np.zeros(1, np.int64), np.array([0, len(n)])
+    kernels.tabulate(0, 1, series, start, owner, phi, np.array([g]), log_x, mean, log_sum)
+    for j, slope in enumerate(log_x):
+        terms = series + g * phi + n * slope
+        total = logsumexp(terms)
+        weight = np.exp(terms - total)
+        by_n, by_phi = weight @ n, weight @ phi
+        np.testing.assert_allclose(mean[0, 0, j], by_n, rtol=1e-11)
+        np.testing.assert_allclose(mean[1, 0, j], weight @ (n - by_n) ** 2, rtol=1e-9)
+        np.testing.assert_allclose(log_sum[0, 0, j], total - slope, rtol=1e-11)
+        np.testing.assert_allclose(log_sum[2, 0, j], g * by_phi, rtol=1e-9)
 
 
 @pytest.mark.parametrize("element", ["negative_binomial", "geometric", "logarithmic"])

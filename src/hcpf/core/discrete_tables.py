@@ -39,6 +39,7 @@ from hcpf.elements.base import Element
 _DENSE = 64  # counts, from the smallest, that are computed one by one
 _NODES = 20  # counts computed per block of larger counts; the others are interpolated
 _MAX_BLOCK = 4096  # counts per block; blocks double in size up to it
+_SMOOTH_ERROR = 1e-9  # of a polynomial between its nodes, relative to the weights
 
 
 class RowWeights(NamedTuple):
@@ -52,16 +53,6 @@ class RowWeights(NamedTuple):
     """Whether larger n are possible."""
 
     @classmethod
-    def all_of(
-        cls, element: Element, y: FloatArray, least: FloatArray, last: FloatArray, most: FloatArray
-    ) -> "RowWeights":
-        """Compute the weights of values ``y`` at every n from ``least`` to ``last``."""
-        length, start = _extents(least, last)
-        series = np.empty(start[-1])
-        _fill(series, element, y, least, start[:-1], length)
-        return cls(series, start, least, last < most)
-
-    @classmethod
     def smooth(
         cls, element: Element, y: FloatArray, least: FloatArray, last: FloatArray, most: FloatArray
     ) -> "RowWeights":
@@ -69,7 +60,8 @@ class RowWeights(NamedTuple):
 
         A polynomial in n gives those of a block, n to 2n, from 20 of them. Singularities are no
         nearer than n = 0, so with Chebyshev's nodes its error is below 1e-13 of how much the
-        weights change.
+        weights change. Rows of an element for which this is not so, because some n are impossible
+        for instance, are noticed between the nodes and computed at every n.
         """
         length, start = _extents(least, last)
         series, begin = np.empty(start[-1]), start[:-1]
@@ -79,13 +71,17 @@ class RowWeights(NamedTuple):
             width = min(first, _MAX_BLOCK)
             reaches, size = length > first, np.minimum(length - first, width)
             # Near the largest possible n the weights are less smooth.
-            whole = np.flatnonzero(reaches & (least + first + 2 * width <= most))
-            found = _log_weights(
-                element, y[whole, None], least[whole, None] + first + _nodes(width)
-            )
-            for j, row in zip(whole, found @ _polynomials(width), strict=True):
-                series[begin[j] + first : begin[j] + first + size[j]] = row[: size[j]]
-            rest = reaches & (least + first + 2 * width > most)
+            is_smooth = reaches & (least + first + 2 * width <= most)
+            whole, probes = np.flatnonzero(is_smooth), _probes(width)
+            n = least[whole, None] + first + np.append(_nodes(width), probes)
+            found = _log_weights(element, y[whole, None], n)
+            rows = found[:, : -len(probes)] @ _polynomials(width)
+            errors = np.abs(rows[:, probes] - found[:, -len(probes) :]).max(axis=1, initial=0.0)
+            is_smooth[whole] = errors <= _SMOOTH_ERROR * (1.0 + np.abs(rows[:, 0]))
+            for j, row in zip(whole, rows, strict=True):
+                if is_smooth[j]:
+                    series[begin[j] + first : begin[j] + first + size[j]] = row[: size[j]]
+            rest = reaches & ~is_smooth
             chosen = y[rest], least[rest] + first, begin[rest] + first, size[rest]
             _fill(series, element, *chosen)
             first += width
@@ -135,6 +131,15 @@ def _nodes(width: int) -> FloatArray:
     """Integers from 0 to width - 1, next to Chebyshev's nodes."""
     cosines = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
     return np.unique(np.rint(0.5 * (width - 1) * (1.0 + cosines)))
+
+
+@cache
+def _probes(width: int) -> IntArray:
+    """Two neighboring integers in the middle that are not among the nodes."""
+    others = np.setdiff1d(np.arange(width), _nodes(width).astype(np.int64))
+    pairs = others[:-1][np.diff(others) == 1]
+    first = pairs[np.argmin(np.abs(pairs - width // 2))]
+    return np.array([first, first + 1])
 
 
 @cache
@@ -195,7 +200,7 @@ class _Rows:
         """Return tables with a row per value."""
         served, top = self._served(len(self.distinct))
         last = np.minimum(last_count(self.value_model.element, self.distinct, served), self.most)
-        weights = self._weights(last, RowWeights.all_of)
+        weights = self._weights(last, RowWeights.smooth)
         octaves = octaves_of(self.value_model, top)
         tables = tabulate_rows(weights.series, weights.start, weights.least, nodes_of(*octaves))
         return self._tabulated(pack(ROWS, *weights, octaves, tables), served)

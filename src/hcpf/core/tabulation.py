@@ -12,7 +12,7 @@ from hcpf.core.collective import Collective, sum_scalar
 from hcpf.core.kernels import TableArrays, aligned_zeros
 from hcpf.core.threads import run_in_parallel
 from hcpf.core.value_model import ValueModel
-from hcpf.distributions.series import sum_over_n
+from hcpf.distributions.series import last_term
 from hcpf.elements.base import Element
 
 PER_OCTAVE = 8
@@ -24,6 +24,9 @@ MAX_WEIGHTS = 1 << 24
 _POOLED_LOW = -80  # row-specific theta moves the rates of a pair further down
 _WIDEST = 120  # octaves in each direction that float32 can represent
 _CHUNK = 1 << 18  # values mapped at once
+_LEAST_TERM, _MORE_TERMS = -85.0, 24.0
+"""Log of the last stored term at the largest rate, relative to the mode (a sum stops at -34), and
+how many are stored beyond it."""
 
 ValueFunction = Callable[[FloatArray], FloatArray]
 
@@ -91,9 +94,8 @@ def number_values(distinct: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def last_count(element: Element, y: FloatArray, log2_rate: FloatArray) -> FloatArray:
-    """Return the n beyond which no term counts at a rate."""
-    top = sum_over_n(element, y, 2.0**log2_rate)
-    return np.ceil(top.mean + 13.0 * np.sqrt(np.maximum(top.second - top.mean**2, 0.0)) + 24.0)
+    """Return the n beyond which no term counts at a rate, or at somewhat larger ones."""
+    return last_term(element, y, 2.0**log2_rate, _LEAST_TERM) + _MORE_TERMS
 
 
 def chunks(size: int) -> list[slice]:
@@ -150,7 +152,9 @@ def pack(
     )
 
 
-_TOLERANCE = 2e-6  # error of E[n] (relative) and log Z between two rows of a grid
+_TOLERANCE, _LARGE_SHARE = 2e-6, 0.01
+"""Error of E[n] (relative) and of log Z between two rows of a grid. That of a log Z above 100 is
+relative, too: one of a million would need a row for every tenth of a percent of y."""
 _MOST_ROWS = 512  # rows of a grid
 
 
@@ -223,6 +227,7 @@ def _misses(
     d0, d1 = values[:, 2, left], values[:, 2, left + 1]
     error = np.abs(0.5 * (f0 + f1) + 0.125 * step[:, None] * (d0 - d1) - found[:, 0])
     error[0] /= found[0, 0]
+    error[1] /= 1.0 + _LARGE_SHARE * np.abs(found[1, 0])
     return np.any(error > _TOLERANCE, axis=(0, 2))
 
 

@@ -23,6 +23,7 @@ _CHUNK = 1 << 10  # entries summed at once
 _FIRST_BLOCK, _MAX_BLOCK = 16, 1024  # terms computed at once
 _NEGLIGIBLE = 1e-20  # terms this small relative to the largest are dropped
 _MAX_RISE = 300.0  # nats above the peak so far, from which the sums are scaled down
+_HALVINGS = 4  # of the bracket of the last term
 _MAX_VALLEY = 1 << 14  # terms between two modes; of modes further apart only the higher is summed
 _MAX_LOG_RATE = 34.0  # of n without bound: above, n + 1 is not much different from n
 
@@ -68,6 +69,28 @@ def mean_count(element: Element, y: FloatArray, log_rate: FloatArray) -> FloatAr
             terms = _Weights(flat.at(part), values[part], logs[part])
             out[part] = _sum_chunk(terms)[1]
     return out.reshape(y.shape)
+
+
+def last_term(element: Element, y: FloatArray, rate: FloatArray, log_share: float) -> FloatArray:
+    """Return an n after which each term is below ``exp(log_share)`` times the largest.
+
+    It is at most a sixteenth further from the mode than it has to be.
+    """
+    terms = _Terms(element.broadcast_to(y.shape), y, rate)
+    with np.errstate(over="ignore"):
+        mode = _mode(terms)
+        least = terms.at(mode) + log_share
+        near, far = np.zeros_like(mode), np.full_like(mode, float(_FIRST_BLOCK))
+        active = mode + far < terms.high
+        while np.any(active):
+            active[active] = terms.of(active).at((mode + far)[active]) > least[active]
+            near, far = np.where(active, far, near), np.where(active, 2.0 * far, far)
+            active &= mode + far < terms.high
+        for _ in range(_HALVINGS):
+            middle = np.floor(0.5 * (near + far))
+            counts = terms.at(np.minimum(mode + middle, terms.high)) > least
+            near, far = np.where(counts, middle, near), np.where(counts, far, middle)
+    return np.minimum(mode + far, terms.high)
 
 
 def single_element(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from hcpf.core.jit import FAST, inner, kernel
-from hcpf.core.kernels.count import outside, piece
+from hcpf.core.kernels.count import entry_sum, piece
 from hcpf.core.kernels.gamma_bound import gamma_row_bound
 from hcpf.core.kernels.scalars import log_gamma_digamma
 from hcpf.core.kernels.sums import LATER, SOON, element_shift, four_ahead, four_from, log_rate_of
@@ -70,12 +70,12 @@ def _row_log_z(entries, rows, cols, tables, u, some):
 
 @inner()
 def _slow_log_z(entries, rows, cols, tables, u, shares):
-    """A row's sum of log Z, each entry summed over n directly."""
+    """A row's sum of log Z, entry by entry in float64."""
     total = 0.0
     for e in range(entries.start[u], entries.stop[u]):
         i = entries.index[e]
         log_rate = log_rate_of(rows, cols, u, i, shares) + element_shift(rows, cols, tables, u, i)
-        total += outside(tables, log_rate, entries.coordinate[e])[1]
+        total += entry_sum(tables, log_rate, entries.coordinate[e])[1]
     return total
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from hcpf.core.jit import FAST, inner
-from hcpf.core.kernels.count import outside
+from hcpf.core.kernels.count import entry_sum
 from hcpf.core.kernels.scalars import LOG2_E, log_mean
 from hcpf.core.kernels.types import (
     COUNT,
@@ -57,7 +57,7 @@ def log_shares(rows, cols, u, i, shares):
     return peak + math.log(total)
 
 
-@inner()
+@inner(fastmath=FAST)
 def log_rate_of(rows, cols, u, i, shares):
     """Log of the geometric rate of a pair; fills in the share of each component."""
     total = 0.0
@@ -83,7 +83,7 @@ def element_shift(rows, cols, tables, u, i):
 
 @inner()
 def slow_row(entries, rows, cols, tables, u, sums, r):
-    """The sums of E[n] phi_k over a whole row u, each entry summed over n directly, in row r.
+    """The sums of E[n] phi_k over a whole row u, entry by entry in float64, in row r.
 
     For rows that ``accumulate`` cannot finish. Which entries those are may depend on the last
     bit of a dot product, so the whole row is done again.
@@ -96,7 +96,7 @@ def slow_row(entries, rows, cols, tables, u, sums, r):
     for e in range(entries.start[u], entries.stop[u]):
         i = entries.index[e]
         log_rate = log_rate_of(rows, cols, u, i, shares) + element_shift(rows, cols, tables, u, i)
-        mean, _, cut = outside(tables, log_rate, entries.coordinate[e])
+        mean, _, cut = entry_sum(tables, log_rate, entries.coordinate[e])
         count[COUNT] += mean
         count[CUT] += cut
         count[CROSS_COUNT] += (1.0 if tables.is_hurdle else mean) * cols.row_terms[i, CROSS]
