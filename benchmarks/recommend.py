@@ -91,7 +91,7 @@ def bulk(args: Any) -> list[dict[str, Any]]:
             _write(model, folder / "warm.parquet", args.n, np.arange(256))
             before = common.resident_bytes()
             blas = [kind(model, sample, args.threads) for kind in (bare_products, large_products)]
-            seconds = _timed(lambda: _write(model, folder / "all.parquet", args.n, None))  # noqa: B023
+            seconds = _timed(lambda: _write(model, folder / "all.parquet", args.n, "all"))  # noqa: B023
             blas += [kind(model, sample, args.threads) for kind in (bare_products, large_products)]
         scale = fits * args.users / sample
         limit = [scale * min(blas[0], blas[2]), scale * min(blas[1], blas[3])]
@@ -108,7 +108,7 @@ def bulk(args: Any) -> list[dict[str, Any]]:
 
 def _write(model: Any, path: Path, n: int, users: Any) -> None:
     written = model.write_recommendations(path, n, users=users, progress=False)
-    assert written == n * (len(model.users) if users is None else len(users))
+    assert written == n * len(model.users if isinstance(users, str) else users)
 
 
 def _timed(call: Callable[[], Any]) -> float:
