@@ -250,11 +250,14 @@ def cubic_pieces(
         return main
     across = along(values[2], values[3])
     steps = row_steps[:, None, None]
-    pieces = _cubic(main[:-1], main[1:], across[:-1] * steps, across[1:] * steps)
-    # (row, segment, power of t, power of s) -> powers of s outermost, as the kernel reads them
-    return np.ascontiguousarray(np.swapaxes(pieces, -1, -2)).reshape(*pieces.shape[:2], 16)
+    # (row, segment, power of s, power of t), as the kernel reads them
+    pieces = _cubic(main[:-1], main[1:], across[:-1] * steps, across[1:] * steps, axis=-2)
+    return pieces.reshape(*pieces.shape[:2], 16)
 
 
-def _cubic(f0: FloatArray, f1: FloatArray, d0: FloatArray, d1: FloatArray) -> FloatArray:
-    """Coefficients of the cubic on [0, 1] with the given end values and slopes."""
-    return np.stack([f0, d0, 3.0 * (f1 - f0) - 2.0 * d0 - d1, 2.0 * (f0 - f1) + d0 + d1], axis=-1)
+def _cubic(
+    f0: FloatArray, f1: FloatArray, d0: FloatArray, d1: FloatArray, axis: int = -1
+) -> FloatArray:
+    """Coefficients of the cubic on [0, 1] with the given end values and slopes, along an axis."""
+    coefficients = f0, d0, 3.0 * (f1 - f0) - 2.0 * d0 - d1, 2.0 * (f0 - f1) + d0 + d1
+    return np.stack(coefficients, axis=axis)

@@ -9,13 +9,14 @@ Elements that share an uncertain theta may have a second mode near the rate, whe
 instead of n, behind a valley of negligible terms. Their sum does not stop before the rate.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from scipy import special
 
-from hcpf._types import BoolArray, FloatArray
+from hcpf._types import BoolArray, FloatArray, IntArray
 from hcpf.elements.base import Element
 from hcpf.elements.special import log_poisson
 
@@ -43,8 +44,7 @@ def sum_over_n(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
     flat = element.broadcast_to(y.shape)
     values, rates = y.ravel(), rate.ravel()
     out = np.empty((3, values.size))
-    for start in range(0, values.size, _CHUNK):
-        part = slice(start, start + _CHUNK)
+    for part in _alike(flat, values):
         with np.errstate(over="ignore"):  # the density of an extreme value underflows to 0
             out[:, part] = _sum_chunk(_Terms(flat.at(part), values[part], rates[part]))
     log_sum, mean, second = out.reshape(3, *y.shape)
@@ -63,8 +63,7 @@ def mean_count(element: Element, y: FloatArray, log_rate: FloatArray) -> FloatAr
     unbounded = np.isinf(flat.n_range(values)[1])
     logs = np.where(unbounded, np.minimum(logs, _MAX_LOG_RATE), logs)
     out = np.empty(values.size)
-    for start in range(0, values.size, _CHUNK):
-        part = slice(start, start + _CHUNK)
+    for part in _alike(flat, values):
         with np.errstate(over="ignore"):
             terms = _Weights(flat.at(part), values[part], logs[part])
             out[part] = _sum_chunk(terms)[1]
@@ -100,6 +99,13 @@ def single_element(element: Element, y: FloatArray, rate: FloatArray) -> SeriesS
         density = element.log_density_unchecked(y, np.ones_like(y))
     observed = -np.expm1(-rate)
     return SeriesSum(density + np.log(observed), rate / observed, rate * (1.0 + rate) / observed)
+
+
+def _alike(element: Element, y: FloatArray) -> Iterator[IntArray]:
+    """Yield the positions of entries with about as many terms, so that short sums cost little."""
+    low, high = element.n_range(y)
+    order = np.argsort(np.minimum(high - low, _FIRST_BLOCK), kind="stable")
+    return (order[start : start + _CHUNK] for start in range(0, y.size, _CHUNK))
 
 
 class _Terms:
@@ -150,13 +156,15 @@ class _Weights(_Terms):
 
 def _sum_chunk(terms: _Terms) -> FloatArray:
     """Return the log of the sum, and the mean and second moment of n."""
-    step = np.arange(_FIRST_BLOCK, dtype=np.float64)
+    size = min(float(_FIRST_BLOCK), float(np.max(terms.high - terms.low)) + 1.0)
+    step = np.arange(size)
     first = terms.block(terms.low[:, None] + step)
     peak = first.max(axis=1)
     weight = np.exp(first - np.where(np.isfinite(peak), peak, 0.0)[:, None])
     out = _moments(peak, terms.low, weight.sum(axis=1), weight @ step, weight @ (step * step))
     last = terms.low + step[-1]
     longer = (weight[:, -1] > _NEGLIGIBLE) | (terms.second_mode(last) > last)
+    longer &= last < terms.high
     if np.any(longer):
         best = np.argmax(first[longer], axis=1)
         out[:, longer] = _outward(terms.of(longer), terms.low[longer] + best, best == step[-1])
