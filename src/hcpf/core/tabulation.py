@@ -1,7 +1,7 @@
 """What all count tables are built from: values, nodes, direct sums, and cubic pieces of them."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +156,7 @@ _TOLERANCE, _LARGE_SHARE = 2e-6, 0.01
 """Error of E[n] (relative) and of log Z between two rows of a grid. That of a log Z above 100 is
 relative, too: one of a million would need a row for every tenth of a percent of y."""
 _MOST_ROWS = 512  # rows of a grid
+_ROWS_AT_ONCE = 16  # rows whose pieces are computed together
 
 
 def tabulate_rows(
@@ -185,7 +186,7 @@ def sum_rows(
 
 def tabulate_grid(
     series: FloatArray, phi: FloatArray, sign: float, ends: tuple[float, float], nodes: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+) -> tuple[FloatArray, NDArray[Any], FloatArray] | None:
     """Rows of log |g|, and the bicubic pieces of E[n] and of log(sum / x) between them.
 
     An interval between two rows is halved until the cubic across it meets the direct sum in its
@@ -216,7 +217,8 @@ def tabulate_grid(
         left = rough + np.arange(len(rough))  # where the halved intervals are now
         rough = np.sort(np.concatenate([left, left + 1]))
     steps = np.diff(log_g)
-    return log_g, cubic_pieces(nodes, values[0], steps), cubic_pieces(nodes, values[1], steps)
+    means = bicubic_pieces(nodes, values[0], steps, np.float32)
+    return log_g, means, bicubic_pieces(nodes, values[1], steps)
 
 
 def _misses(
@@ -231,28 +233,38 @@ def _misses(
     return np.any(error > _TOLERANCE, axis=(0, 2))
 
 
-def cubic_pieces(
-    nodes: FloatArray, values: FloatArray, row_steps: FloatArray | None = None
-) -> FloatArray:
-    """Cubic (no row_steps) or bicubic coefficients per segment, from values and derivatives.
+def cubic_pieces(nodes: FloatArray, values: FloatArray) -> FloatArray:
+    """Return cubic coefficients per row and segment, from values and slopes.
 
-    ``values`` holds f, df/dlog x, df/dlog g and the mixed derivative at (row, node); the local
-    coordinate of a segment runs from 0 to 1 linearly in x, and across rows linearly in log g.
+    ``values`` holds f and df/dlog x at (row, node); the local coordinate of a segment runs from 0
+    to 1 linearly in x.
     """
     width = np.diff(nodes)
     left, right = width / nodes[:-1], width / nodes[1:]
+    f, slope = values[0], values[1]
+    return _cubic(f[:, :-1], f[:, 1:], slope[:, :-1] * left, slope[:, 1:] * right)
 
-    def along(f: FloatArray, slope: FloatArray) -> FloatArray:
-        return _cubic(f[:, :-1], f[:, 1:], slope[:, :-1] * left, slope[:, 1:] * right)
 
-    main = along(values[0], values[1])
-    if row_steps is None:
-        return main
-    across = along(values[2], values[3])
-    steps = row_steps[:, None, None]
-    # (row, segment, power of s, power of t), as the kernel reads them
-    pieces = _cubic(main[:-1], main[1:], across[:-1] * steps, across[1:] * steps, axis=-2)
-    return pieces.reshape(*pieces.shape[:2], 16)
+def bicubic_pieces(
+    nodes: FloatArray, values: FloatArray, row_steps: FloatArray, kind: type = np.float64
+) -> NDArray[Any]:
+    """Return bicubic coefficients per segment between two rows, as numbers of some kind.
+
+    ``values`` holds f, df/dlog x, df/dlog g and the mixed derivative at (row, node); the local
+    coordinate across rows is linear in log g.
+    """
+    out = np.empty((len(row_steps), len(nodes) - 1, 16), kind)
+    for first in range(0, len(row_steps), _ROWS_AT_ONCE):
+        part = slice(first, first + _ROWS_AT_ONCE)
+        rows = values[:, part.start : part.stop + 1]
+        main, across = cubic_pieces(nodes, rows[:2]), cubic_pieces(nodes, rows[2:])
+        across_steps = row_steps[part, None, None]
+        # (row, segment, power of s, power of t), as the kernel reads them
+        pieces = _cubic(
+            main[:-1], main[1:], across[:-1] * across_steps, across[1:] * across_steps, axis=-2
+        )
+        out[part] = pieces.reshape(*pieces.shape[:2], 16)
+    return out
 
 
 def _cubic(
