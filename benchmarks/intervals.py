@@ -2,7 +2,9 @@
 
 K and the element are known; priors, tempering and fits are the defaults, as are the priors of the
 simulation. "Variational" are draws from the fits as they are, "Gibbs" those of ``model.posterior``.
-The ratio is that of their standard deviations, its median over the pairs.
+The ratio is that of their standard deviations, its median over the pairs. "P" is the mean of
+1 - exp(-rate) over the Gibbs draws. "P error" is how far what predictions use, 1 - exp(-rate) at
+the mean rate of the fits, is above it on average, and 95% of the pairs differ by at most "P 95%".
 
     .venv-bench/bin/python benchmarks/intervals.py --fits 1 4
 """
@@ -25,7 +27,8 @@ ELEMENTS: dict[str, Element] = {
 SIZES = {0.01: (1000, 600), 0.3: (200, 150)}
 COLUMNS = {
     "element": "", "density": "", "K": "", "fits": "", "tempering": ".1f", "variational": ".3f",
-    "Gibbs": ".3f", "ratio": ".2f", "fit CPU s": ".1f", "Gibbs CPU s": ".1f",
+    "Gibbs": ".3f", "ratio": ".2f", "P": ".4f", "P error": "+.4f", "P 95%": ".4f",
+    "fit CPU s": ".1f", "Gibbs CPU s": ".1f",
 }  # fmt: skip
 N_PAIRS, LEVEL = 4000, 0.9
 
@@ -61,10 +64,15 @@ def measure(name: str, density: float, n_components: int, n_fits: int, args: Any
     tails = [0.5 - LEVEL / 2, 0.5 + LEVEL / 2]
     before = np.quantile(variational, tails, axis=0, method="weibull")
     after = posterior.interval(users, items, LEVEL)
-    ratio = variational.std(axis=0) / posterior.rate(users, items).std(axis=0)
+    draws = posterior.rate(users, items)
+    ratio = variational.std(axis=0) / draws.std(axis=0)
+    probability = -np.expm1(-draws).mean(axis=0)
+    error = -np.expm1(-model.rate(users, items)) - probability
     row = {
         "element": name, "density": density, "K": n_components, "fits": n_fits,
         "tempering": model.tempering, "ratio": float(np.median(ratio)),
+        "P": float(probability.mean()), "P error": float(error.mean()),
+        "P 95%": float(np.quantile(np.abs(error), 0.95)),
         "fit CPU s": fitted - begin, "Gibbs CPU s": sampled - fitted,
     }  # fmt: skip
     for label, (low, high) in (("variational", before), ("Gibbs", after)):
