@@ -43,6 +43,21 @@ def test_what_is_free_is_the_least_of_the_machine_and_its_control_groups(monkeyp
     assert memory.free_bytes() == 0
 
 
+def test_files_in_the_cache_of_a_control_group_are_free(monkeypatch, tmp_path):
+    # Reading shards fills the cache up to the limit of a container.
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    monkeypatch.setattr(memory, "_machine_bytes", lambda: 5_000)
+    files = "anon 200\nfile 2700\nshmem 100\nactive_file 1600\ninactive_file 1000\n"
+    for name, text in (("max", "3000"), ("current", "2990"), ("stat", files)):
+        (tmp_path / f"memory.{name}").write_text(text)
+    assert memory.free_bytes() == 2_610
+    (tmp_path / "memory").mkdir()
+    statistics = "active_file 1\ninactive_file 2\ntotal_active_file 300\ntotal_inactive_file 500\n"
+    for name, text in (("limit_in_bytes", "1000"), ("usage_in_bytes", "990"), ("stat", statistics)):
+        (tmp_path / "memory" / f"memory.{name}").write_text(text)
+    assert memory.free_bytes() == 810
+
+
 def test_nothing_is_refused_where_free_memory_is_unknown(monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: None)
     assert HCPF(2, element="gamma", n_fits=1, max_iter=2).fit(SMALL).n_iter_ == 2

@@ -14,10 +14,13 @@ _FACTOR_BYTES, _KEPT_FACTOR_BYTES = 5 * 4, 2 * 4
 the last pass, noise at the start), of which a finished fit keeps two."""
 _CGROUP = Path("/sys/fs/cgroup")
 _CGROUP_FILES = (
-    ("memory.max", "memory.current"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ("memory.max", "memory.current", "memory.stat"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
 )
-"""Limit and use of memory in the first and the second version of control groups."""
+"""Limit, use and statistics of memory in the second and the first version of control groups."""
+_CACHE_SIZES = ("active_file", "inactive_file"), ("total_active_file", "total_inactive_file")
+"""Statistics, subgroups included, of files in the cache: they count as used but are freed when
+memory is needed."""
 
 
 def require_memory(matrix: Csr, plan: FitPlan) -> None:
@@ -43,7 +46,8 @@ def fit_bytes(n_entries: int, shape: tuple[int, int], plan: FitPlan) -> int:
 
 def free_bytes() -> int | None:
     """Return the bytes that this process can still take; None where that is unknown."""
-    limits = [_machine_bytes(), *(_cgroup_bytes(*names) for names in _CGROUP_FILES)]
+    groups = zip(_CGROUP_FILES, _CACHE_SIZES, strict=True)
+    limits = [_machine_bytes(), *(_cgroup_bytes(*names, sizes) for names, sizes in groups)]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
@@ -56,11 +60,20 @@ def _machine_bytes() -> int | None:
     return 1024 * int(sizes[0]) if sizes else None
 
 
-def _cgroup_bytes(limit: str, used: str) -> int | None:
+def _cgroup_bytes(limit: str, used: str, statistics: str, cached: tuple[str, str]) -> int | None:
     try:
         texts = [(_CGROUP / name).read_text().strip() for name in (limit, used)]
     except OSError:
         return None
     if not all(text.isdigit() for text in texts):  # "max": no limit
         return None
-    return max(int(texts[0]) - int(texts[1]), 0)
+    sizes = _statistics(statistics)
+    return max(int(texts[0]) - int(texts[1]) + sum(sizes.get(name, 0) for name in cached), 0)
+
+
+def _statistics(name: str) -> dict[str, int]:
+    try:
+        lines = (_CGROUP / name).read_text().splitlines()
+    except OSError:
+        return {}
+    return {key: int(size) for key, size in map(str.split, lines)}
