@@ -180,7 +180,8 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
             "FILE:COLUMN". All must be above 0.
         warm_start : bool, default False
             Whether to begin from the current posterior. Users and items must be the same, in the
-            same order. What "auto" and "quick" chose for the current model stays chosen.
+            same order. What "auto" and "quick" chose for the current model stays chosen, unless
+            ``vary_by`` or ``hurdle`` is given.
         n_threads : int, optional
             The number of threads, by default all cores; the result does not depend on it.
         progress : bool, optional

@@ -70,6 +70,17 @@ def test_what_the_data_chose_stays_chosen(element):
     assert chosen.history_[-1].elbo == model.history_[-1].elbo
 
 
+@pytest.mark.parametrize("given", [{"vary_by": "item"}, {"hurdle": True}], ids=repr)
+def test_what_is_given_with_quick_counts_in_a_warm_start(given):
+    data = world()[0]["entries"][0]
+    model = make(element="quick", vary_by=None, max_iter=2).fit(data)
+    kind = type(model.element_)
+    model.set_params(**given).fit(data, warm_start=True)
+    assert type(model.element_) is kind
+    fitted = model.value_model_
+    assert {name: getattr(fitted, name) for name in given} == given
+
+
 def held_out(model):
     """Log likelihood of a held-out entry with its share of the missing pairs, on average."""
     users, items, values = world()[2]

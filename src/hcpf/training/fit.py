@@ -203,9 +203,12 @@ def _with_choices_of(start: FittedModel, plan: FitPlan) -> FitPlan:
     if plan.tempering == "auto":
         plan = replace(plan, tempering=start.tempering)
     chosen = start.value_model
-    if plan.element in CHOSEN_BY_DATA and chosen.train_on == plan.train_on:
-        plan = plan.with_value_model(chosen.replace(element=type(chosen.element)()))
-    return plan
+    if plan.element not in CHOSEN_BY_DATA or chosen.train_on != plan.train_on:
+        return plan
+    element = type(chosen.element)()
+    if plan.vary_by is not None or plan.hurdle:  # given along with element="quick"
+        return replace(plan, element=element)
+    return plan.with_value_model(chosen.replace(element=element))
 
 
 def _warm_start(
