@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse, stats
 
 from hcpf import HCPF
+from hcpf.core.axis import Axis
 from hcpf.core.value_model import ValueModel
 from hcpf.elements import Binomial, Degenerate, Gamma, InverseGaussian, Normal, Poisson
 from hcpf.errors import SupportError
@@ -68,6 +69,18 @@ def test_entries_and_averages_are_those_trained_on():
     kept = RATINGS.toarray()[40:, 0]
     assert found.entries[0] == np.count_nonzero(kept)
     assert found.average[0] == pytest.approx(kept[kept > 0].mean())
+
+
+def test_the_median_user_has_entries_that_were_trained_on():
+    rows = np.arange(RATINGS.shape[0]) < 0.7 * RATINGS.shape[0]
+    excluded = sparse.csr_array(RATINGS.toarray() * rows[:, None])
+    model = prepared(2, element="gamma", hurdle=True, vary_by="both", n_fits=1, max_iter=2)
+    found = typical_values(model.fit(RATINGS, exclude=excluded), "items")
+    users, items = (model.posterior_.axis(axis).predictive_theta for axis in Axis)
+    has_entries = ~rows & (np.diff(RATINGS.indptr) > 0)
+    middle = np.median((users.chi / users.nu)[has_entries])
+    expected = float(model.element_.kappa) * items.chi / items.nu * middle
+    np.testing.assert_allclose(found.value, expected, rtol=1e-9)
 
 
 def draw_sums():

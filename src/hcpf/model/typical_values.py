@@ -128,12 +128,15 @@ def typical_values(model: Any, axis: Axis | str) -> TypicalValues:
             f"vary_by={axis.word!r} or 'both'."
         )
     element, conjugate = model.element, conjugate_of(model.element)
-    entries, average = _entries(model, axis)
-    count, overall = _element_counts(model, axis)
-    n_fits = len(model.posteriors)
+    matrix, n_fits = _trained_matrix(model), len(model.posteriors)
+    entries, has_entries = count_entries(matrix, axis), count_entries(matrix, axis.other) > 0
+    with np.errstate(invalid="ignore"):
+        average = total_entries(matrix, axis) / entries
+    count, overall = _element_counts(model, matrix, axis)
     value, new, partners = np.zeros(len(entries)), np.zeros(3), np.zeros(n_fits)
     for fit, posterior in enumerate(model.posteriors):
-        own, partners[fit] = _pooled(posterior, axis), _median_partner(model, fit, axis.other)
+        own = _pooled(posterior, axis)
+        partners[fit] = _median_partner(model, fit, axis.other, has_entries)
         value += _crossed_mean(element, conjugate.mean(own.chi, own.nu), partners[fit])
         new += _crossed_mean(element, _prior_levels(conjugate, own), partners[fit])
     value *= count / n_fits
@@ -148,22 +151,15 @@ def _trained_matrix(model: FittedModel) -> Csr:
     return matrix if model.excluded is None else without(matrix, model.excluded)
 
 
-def _entries(model: FittedModel, axis: Axis) -> tuple[NDArray[np.int64], FloatArray]:
-    """Return the number of trained entries of each row, and their average."""
-    matrix = _trained_matrix(model)
-    entries = count_entries(matrix, axis)
-    with np.errstate(invalid="ignore"):
-        return entries, total_entries(matrix, axis) / entries
-
-
-def _median_partner(model: FittedModel, fit: int, axis: Axis) -> float:
-    """Return Psi' of the median row; what changes nothing where the axis is not pooled."""
+def _median_partner(
+    model: FittedModel, fit: int, axis: Axis, has_entries: NDArray[np.bool_]
+) -> float:
+    """Return the median Psi' of rows with entries; without pooling, what changes nothing."""
     conjugate = conjugate_of(model.element)
     theta = model.posteriors[fit].axis(axis).predictive_theta
     if theta is None:
         return 0.0 if conjugate.sharing is not None and conjugate.sharing.additive else 1.0
-    known = count_entries(training_data(model).matrix, axis) > 0
-    return float(np.median(conjugate.mean(theta.chi[known], theta.nu[known])))
+    return float(np.median(conjugate.mean(theta.chi, theta.nu)[has_entries]))
 
 
 def _pooled(posterior: Posterior, axis: Axis) -> ThetaPosterior:
@@ -186,9 +182,8 @@ def _crossed_mean(element: Element, mean: FloatArray, partner: float) -> FloatAr
     return float(element.kappa) * (mean + partner if added else mean * partner)
 
 
-def _element_counts(model: FittedModel, axis: Axis) -> tuple[FloatArray, float]:
+def _element_counts(model: FittedModel, matrix: Csr, axis: Axis) -> tuple[FloatArray, float]:
     """Return the expected number of elements in a value: of each row on average, and of all."""
-    matrix = _trained_matrix(model)
     chosen = np.linspace(0, matrix.nnz - 1, min(matrix.nnz, _MAX_ENTRIES)).astype(np.int64)
     users, items = row_of(matrix, chosen), matrix.indices[chosen].astype(np.int64)
     rate = np.maximum(model.combined.rates(users, items), 1e-12)
