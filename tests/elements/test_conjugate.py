@@ -254,6 +254,8 @@ def test_masses_and_densities_add_up_to_one_and_to_the_cdf(element, chi, nu):
         (NegativeBinomial(3.0, 0.5), 900.0, 400.0),
         (Binomial(20, 0.5), 0.03, 0.06),  # of a probability close to 0 or 1
         (Binomial(5000, 0.5), 3.0, 8.0),
+        (NegativeBinomial(500.0, 0.5), 2e6, 1.5e6),  # many entries, which leave theta no room
+        (Binomial(90, 0.5), 2.8e5, 2.3e6),
         (Geometric(0.4), 1.2, 0.8),
     ],
     ids=repr,
