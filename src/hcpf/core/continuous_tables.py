@@ -53,12 +53,15 @@ def tabulate_separable(
     proportional = np.array_equal(phi, n - 1.0)
     octaves = octaves_of(value_model, float(largest[0]))
     found = None
+    # phi(n) = n makes exp(g) a factor of the rate. A grid runs over log |g|, so g must have one
+    # sign.
     if proportional and np.ptp(g_range) < 2.0 * _LARGEST_SHIFT:
         found = _shift(form, n, weights, g_range, octaves)
     elif not proportional and g_range[0] * g_range[1] >= 0.0:
         found = _grid(form, values, weights, phi, float(np.sign(g_range.sum())), octaves)
     arrays, locate = _direct(form, values, weights) if found is None else found
     arrays = arrays._replace(phi=phi, more=np.array([more]))
+    # The coordinate of SHIFT holds n g(y) with the term of n = 1, so it is not in the constant.
     offset = 0.0 if arrays.mode == SHIFT else first
     constant = values.total(lambda y: form.c(y) + offset * form.g(y))
     return Tabulated(arrays, locate, constant, largest)
@@ -86,6 +89,7 @@ def _shift(
     octaves: tuple[int, int],
 ) -> tuple[TableArrays, ValueFunction]:
     center = 0.5 * float(g_range.sum())
+    # The row is read at x exp(g - center): half the range of g further in both directions.
     margin = int(np.ceil(0.5 * np.ptp(g_range) / np.log(2.0))) + 1
     octaves = octaves[0] - margin, octaves[1] + margin
     series, start, one = weights + n * center, np.array([0, len(n)]), np.ones(1)
@@ -120,6 +124,8 @@ def _grid(
     arrays = pack(
         GRID, weights, start, np.ones(1), np.ones(1, np.bool_), octaves, (tables[0], tables[1])
     )
+    # The largest coordinate: its integer part must number an interval, one less than there are
+    # rows.
     top = np.nextafter(np.float32(rows - 1), np.float32(0))
 
     def locate(y: FloatArray) -> FloatArray:

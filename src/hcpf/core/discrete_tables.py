@@ -220,8 +220,9 @@ class _Rows:
     def some(self) -> Tabulated | None:
         """Return tables with rows of some values; None if they would be too many."""
         if np.any(self.least != 1.0):
-            return None
+            return None  # of a grid, the kernels add 1 log x to what is tabulated
         served, top = self._served(_MAX_GRID_ROWS)
+        # A row is read for values up to ``upper``: its weights must reach the rates of all of them.
         served = np.maximum.accumulate(served)
         octaves = octaves_of(self.value_model, top)
         nodes, kept = nodes_of(*octaves), dict[int, FloatArray]()
@@ -252,6 +253,8 @@ class _Rows:
     def _served(self, n_rows: int) -> tuple[FloatArray, float]:
         """Return the log2 rates that the weights serve, and that at which the table ends."""
         top = float(self.max_log2_rate.max())
+        # A row has about as many weights as the largest rate. If they are few, the table goes up to
+        # it. Otherwise rates beyond 2^8 are summed directly, and a value's weights reach its own.
         if top > OCTAVES[1] and n_rows * 2.0**top <= _FEW_WEIGHTS:
             return np.full(len(self.distinct), top), top
         return self.max_log2_rate, float(OCTAVES[1])
@@ -300,6 +303,7 @@ _Compute = Callable[[Element, FloatArray, FloatArray, FloatArray, FloatArray], R
 
 _STEP = 0.5  # distance in log(1 + y) of the first rows
 _TOLERANCE = 2e-6  # error between rows of E[n] (relative) and log Z (relative to 1 + |log Z|)
+# Halving an interval divides the error of a cubic by 16, and by less where rows are not even.
 _KEPT_ERROR = 0.2
 """The error between rows after the one in the middle was added, in terms of that before."""
 
@@ -368,6 +372,8 @@ def pieces_between_rows(place: FloatArray, pieces: FloatArray) -> FloatArray:
     """Return bicubic pieces, from each row to the next, from the cubic pieces of the rows."""
     n_rows, n_segments, _ = pieces.shape
     four = np.clip(np.arange(n_rows) - 1, 0, n_rows - 4)[:, None] + np.arange(4)
+    # The cubic through the four rows at s_0, ..., s_3 has the coefficients V^-1 f, V[j, p] = s_j^p.
+    # Its s is 0 at the row and 1 at the next: values are located linearly in log(1 + y) (``some``).
     width = np.append(np.diff(place), 1.0)  # nothing lies beyond the last row
     s = (place[four] - place[:, None]) / width[:, None]
     powers = np.linalg.inv(s[:, :, None] ** np.arange(4.0))  # of s, per row of the four

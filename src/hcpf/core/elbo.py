@@ -39,7 +39,7 @@ def _axis_bound(mine: AxisState, shard: Shard, priors: Priors) -> float:
     """Return E log p(s|r) + E log p(r) + H[s] + H[r] of the rows of one axis."""
     blocks, factors = shard.layout(mine.axis).blocks, mine.factors
     parts = np.zeros(len(blocks) - 1)
-    prior = axis_prior(priors, mine.axis, mine.n_components)
+    prior = axis_prior(priors, mine.axis, mine.n_components)  # not scaled: priors are not tempered
     arguments = factors, prior, priors.axis(mine.axis)[1], blocks, parts
     run_in_parallel(
         kernels.axis_bound, len(parts), *arguments, work=POSTERIOR_WORK * factors.a.size

@@ -175,6 +175,8 @@ class _FoldIn:
     def run(self) -> None:
         """Make half-steps until each row has converged, independently of the others."""
         mine, everyone = self.mine, np.arange(self.mine.n_rows)
+        # With theta one half-step at a time, because theta follows the counts of each. Without, one
+        # call of the kernel makes all half-steps of a row.
         moving, n_half_steps = everyone, MAX_HALF_STEPS if self.mine.theta is None else 1
         for _ in range(MAX_HALF_STEPS):
             is_moving, n_cut = np.empty(len(moving), np.bool_), np.empty(len(moving))
@@ -200,6 +202,8 @@ class _FoldIn:
         return np.argmax(bound, axis=0) * self.new.n_rows + np.arange(self.new.n_rows)
 
     def _fixed_axis(self, fixed: FactorPosterior) -> AxisState:
+        # New rows stand for users and the fixed ones for items, whichever axis is folded in: the
+        # half-step, the ELBO and what axes share of theta are symmetric in the two.
         other = empty_axis(Axis.ITEMS, *fixed.shape_.shape)
         other.factors.a[:], other.factors.mean[:] = fixed.shape_, fixed.exposed_mean_
         if self.pooling is not None:
@@ -215,6 +219,7 @@ class _FoldIn:
         mine.set_exposure(self.new.exposure)
         factors, degrees = mine.factors, self.layout.degrees[:n_rows]
         factors.a[:n_rows] = (self.prior.shape + degrees / size)[:, None]
+        # As if every entry were one element, spread evenly, and the expected activity were 1.
         level = self.base if self.new.trains_on_missing else np.ones(size)
         factors.mean[:n_rows] = factors.a[:n_rows] / (1.0 + level)
         begin = fitted.at(self._fitted_starts(fitted, factors.exposure[:n_rows]))
@@ -230,6 +235,9 @@ class _FoldIn:
     def _fitted_starts(self, fitted: FactorPosterior, exposure: FloatArray) -> NDArray[np.int64]:
         """Return the fitted rows to begin from: a similar one each, then the rows' own."""
         n_fitted, known = len(fitted.mean_), self.new.known
+        # Compared is the log likelihood of the entries with E[n] = 1: the sum of log rates less
+        # that of all rates. The latter is the offset, or, if only listed pairs count, in the
+        # scores. There the exposure is the average one, because all rows share the scores.
         candidates = _candidates(n_fitted)
         means, entries = fitted.mean_[candidates], self.layout.entries
         rates = np.maximum(self.other.factors.mean @ means.T, np.float32(_MIN_RATE))
@@ -279,6 +287,8 @@ class _FoldIn:
         arguments = mine.factors, prior, priors.axis(self.new.axis)[1], each
         work = POSTERIOR_WORK * mine.factors.a.size
         run_in_parallel(kernels.axis_bound, n_rows, *arguments, parts[2], work=work)
+        # ``base`` contains the excluded pairs (sign -1), and is 0 if only listed ones count (sign
+        # 1).
         likelihood = parts[0] - layout.listed.sign * parts[1] - mine.factors.mean @ self.base
         if self.pooling is not None:
             likelihood += self.pooling.row_elbo(mine, other, self.new.values, self.element)

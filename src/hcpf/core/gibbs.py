@@ -153,10 +153,13 @@ class Chain:
         others, listed = self._factors[axis.other], self._listed[axis]
         exposure = self._exposure[axis]
         activity = self._activity[axis]
+        # The factors hold e_u s_uk, whose prior is Gamma(eta, r_u / e_u).
         rate = (activity if exposure is None else activity / exposure)[:, None]
         if not self._lists_only:
             rate = rate + others_sum
         if listed is not None:
+            # Where a row's excluded pairs are nearly all, rounding can make the difference
+            # negative.
             rate = np.maximum(rate + self._sign * (listed @ others), _MIN_RATE)
         drawn = self._rng.standard_gamma(np.float32(shape) + sums, dtype=np.float32)
         self._factors[axis] = (drawn / rate).astype(np.float32)
@@ -178,11 +181,15 @@ class Chain:
             return
 
         def log_density(log_shape: float) -> float:
-            # Of log rho, the rate of the gamma integrated out.
+            # Of log rho. With r_j ~ Gamma(rho, b) and b flat in its logarithm, b integrates out to
+            # Gamma(n rho) (sum r)^(-n rho) Gamma(rho)^-n prod r_j^rho; then b ~ Gamma(n rho, sum
+            # r).
             shape = np.exp(log_shape)
             normalizer = special.gammaln(n * shape) - n * special.gammaln(shape)
             return float(normalizer + shape * (logs - n * np.log(total)) - _SHAPE_DECAY * shape)
 
+        # The Fisher information of log rho, n rho (rho psi'(rho) - 1), lies between n / 2 and n:
+        # the steps of 2 / sqrt(n) are 1.4 to 2 standard deviations.
         position = float(np.log(self.priors.axis(axis)[1]))
         current = log_density(position)
         for _ in range(_PROPOSALS):
@@ -203,6 +210,7 @@ class Chain:
         if not all(self._learns_prior(axis) for axis in Axis):
             return  # the axis that keeps its prior has a scale
         multiple = self.priors.user_activity_mean / self._user_mean
+        # s ~ Gamma(eta, r): factors times a number go with activities divided by it.
         for axis, factor in ((Axis.USERS, multiple), (Axis.ITEMS, 1.0 / multiple)):
             self._factors[axis] *= np.float32(factor)
             self._activity[axis] /= factor
@@ -228,6 +236,8 @@ def _lay_out(
         return tables, lay_out_rows(data.matrix, coordinate, None, None, lists_entries=False)
 
     tables, layout = tabulate(None)
+    # The weights contain the normalizer of the shared element. It is charged to the users, as in
+    # ``FitState.shift_rows``; with a shared mean the two cancel.
     if value_model.vary_by is not None:
         axes[0].factors.shift[:] -= tables.log_normalizer
     needed = needed_log2_rate(axes[0], axes[1], layout, tables)

@@ -89,6 +89,7 @@ def choose_limit(theta: ThetaPosterior, terms: EntryTerms, conjugate: Conjugate)
     It is at most the largest ratio that a second entry of the same row confirms. A lower limit is
     chosen if the leave-one-out likelihood says so by more than its standard error.
     """
+    # Rows of one entry: nothing confirms it, and nothing but the prior predicts it.
     degrees = np.bincount(terms.row, minlength=len(theta.chi))
     terms = terms.select(degrees[terms.row] > 1)
     if len(terms.row) < _MIN_ENTRIES:
@@ -102,6 +103,8 @@ def choose_limit(theta: ThetaPosterior, terms: EntryTerms, conjugate: Conjugate)
     before = _leave_one_out(replace(theta, limit=confirmed), terms, conjugate)
     best, highest = confirmed, 0.0
     for limit in np.geomspace(_LOWEST_LIMIT, confirmed, n_limits, endpoint=False).tolist():
+        # By row, since entries of a row depend on each other. If nothing is gained, the sum of
+        # independent gains has the standard error sqrt(sum gain^2).
         gain = _leave_one_out(replace(theta, limit=limit), terms, conjugate) - before
         if gain.sum() > max(highest, float(np.sqrt(np.sum(gain**2)))):
             best, highest = limit, float(gain.sum())

@@ -13,6 +13,7 @@ from hcpf.core.value_model import ValueModel
 from hcpf.elements.base import Element
 from hcpf.elements.conjugate import Conjugate, Part, Sharing
 
+# Fibonacci numbers less 1: often at first, when q(n), and with it the evidence, changes most.
 PRIOR_PASSES = frozenset({0, 1, 2, 4, 7, 12, 20, 33, 54, 88})
 """Passes in which the prior of theta is estimated again."""
 
@@ -83,6 +84,8 @@ class Pooling:
         self, mine: AxisState, values: Values, element: Element, rows: slice
     ) -> tuple[FloatArray, FloatArray]:
         """Return what the entries of some rows add to chi and nu."""
+        # The table of docs/partial-pooling.md ("Both axes"). With one axis: the sums of y and of
+        # kappa E[n]; ``value_sum`` is of values that are weighed, in units that float32 holds.
         factors, sharing, kappa = mine.factors, self.sharing, float(element.kappa)
         if sharing is not None and sharing.weighs:
             total = values.unit * factors.value_sum[rows]
@@ -100,6 +103,9 @@ class Pooling:
         self, users: "ThetaPosterior | None", items: "ThetaPosterior | None", ratio: float
     ) -> "tuple[ThetaPosterior | None, ThetaPosterior | None]":
         """Return the same means in terms of a kappa multiplied by ``ratio``."""
+        # The mean is kappa chi / nu, so nu of the users grows with kappa. So does their theta, b_u
+        # or t_u, which weighs what items add up: chi and nu of the items grow by b_u (gamma) or
+        # t_u^2 (inverse Gaussian), and their centers stay.
         if users is not None:
             users = users.scaled(1.0, ratio)
         if items is not None:
@@ -121,6 +127,8 @@ class Pooling:
 
         In a hurdle model less kappa E[Psi(theta)], too, which has no part in the rates there.
         """
+        # With weights theta of a pair is theta_u times the weight of the item: y E[theta] is summed
+        # by user, and the items add their divergence only. Without, theta_u + theta_i.
         total, weight = 0.0, None
         if self.hurdle:
             total -= float(element.kappa) * self._sum_of_psi(users, items, values, comm)
@@ -193,9 +201,10 @@ def start_theta(users: AxisState, items: AxisState, shard: Shard, comm: Collecti
         return
     totals, values = shard.totals, shard.values
     kappa, mean = float(element.kappa), float(element.mean)
-    strength = _START_STRENGTH * kappa
+    strength = _START_STRENGTH * kappa  # nu counts kappa per element
     chi0 = mean / kappa * strength
     is_sum = mean != 0 and not pooling.hurdle
+    # The E[n] of an average entry at which the mean of the element fits the values.
     elements = totals.sum_of_values / (totals.n_entries * mean) if is_sum else 1.0
     per_entry = float(np.clip(elements, 1.0, _MAX_START_COUNT))
     for mine in (users, items):

@@ -15,6 +15,8 @@ from hcpf.core.value_model import ValueModel
 from hcpf.distributions.series import last_term
 from hcpf.elements.base import Element
 
+# The kernels number a piece by the exponent and the first three bits of the mantissa of a float32
+# rate (bits >> 20): another number needs another shift in kernels/vector.py, bound.py and count.py.
 PER_OCTAVE = 8
 OCTAVES = (-40, 8)
 """The rates tabulated, as powers of two; more where the weights reach further."""
@@ -137,7 +139,7 @@ def pack(
     mean_table[:] = means
     return TableArrays(
         mode=mode,
-        first_code=(first + 127) * PER_OCTAVE,
+        first_code=(first + 127) * PER_OCTAVE,  # 127 is the bias of a float32 exponent
         x_low=np.float32(low),
         x_high=np.float32(high),
         mean_table=mean_table,
@@ -203,6 +205,7 @@ def tabulate_grid(
         return both
 
     low, high = ends
+    # At least one interval, even where all g are equal: a coordinate lies between two rows.
     log_g = np.linspace(low, max(high, low + 0.5), max(int(2 * (high - low)), 1) + 1)
     values, rough = rows_at(log_g), np.arange(len(log_g) - 1)
     while len(rough):
@@ -227,6 +230,7 @@ def _misses(
     """Whether the cubics across some intervals miss what was found in their middle."""
     f0, f1 = values[:, 0, left], values[:, 0, left + 1]
     d0, d1 = values[:, 2, left], values[:, 2, left + 1]
+    # In its middle a Hermite cubic is (f0 + f1) / 2 + step (d0 - d1) / 8.
     error = np.abs(0.5 * (f0 + f1) + 0.125 * step[:, None] * (d0 - d1) - found[:, 0])
     error[0] /= found[0, 0]
     error[1] /= 1.0 + _LARGE_SHARE * np.abs(found[1, 0])
@@ -240,6 +244,7 @@ def cubic_pieces(nodes: FloatArray, values: FloatArray) -> FloatArray:
     to 1 linearly in x.
     """
     width = np.diff(nodes)
+    # df/dt = df/dlog x * width / x, at both ends of a segment.
     left, right = width / nodes[:-1], width / nodes[1:]
     f, slope = values[0], values[1]
     return _cubic(f[:, :-1], f[:, 1:], slope[:, :-1] * left, slope[:, 1:] * right)

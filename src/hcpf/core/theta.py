@@ -128,7 +128,7 @@ class ThetaPosterior:
         """
         from scipy import optimize  # slow to load, and not needed to predict
 
-        seen = nu > 0
+        seen = nu > 0  # the evidence of a row without entries is log Z - log Z = 0
         chi, nu = comm.gather(chi[seen]), comm.gather(nu[seen])
         if not nu.size:
             return self
@@ -182,6 +182,7 @@ def _evidence(
     with np.errstate(all="ignore"):
         prior = conjugate.log_normalizer(np.array(chi0), np.array(nu0))
         total = float(np.sum(conjugate.log_normalizer(chi0 + chi, nu0 + nu) - prior))
+    # A prior outside the conjugate's domain: the search can compare a number, but not NaN.
     return total if np.isfinite(total) else -1e300
 
 
@@ -214,6 +215,7 @@ def _unbounded(
     if np.isinf(high):
         least = max(1e-12 * low, 1e-300)
         return (lambda c: float(np.log(max(c - low, least)))), (lambda t: low + float(np.exp(t)))
+    # The logit has the limits 0 and 1: those of the binomial, the only one with an upper limit.
     return (lambda c: float(special.logit(c))), (lambda t: float(special.expit(t)))
 
 
@@ -286,6 +288,7 @@ def pair_shift(
         psi = user.psi + item.psi
         if user.cross is not None and item.cross is not None:
             psi = psi + sharing.sign * user.cross * item.cross
+    # A rate is multiplied with exp(-kappa E[Psi]); the density of ``element`` has exp(-kappa Psi).
     return float(element.kappa) * (element.log_partition(element.theta) - psi)
 
 
@@ -300,6 +303,7 @@ def draw_means(
     """Draw theta once from its posterior; return the mean of an element of each pair."""
     sample, parts = conjugate_of(element).sample_mean, list[FloatArray]()
     for theta, rows in _pooled(users, items, u, i):
+        # One draw per row: its pairs share theta.
         distinct, position = np.unique(rows, return_inverse=True)
         parts.append(sample(theta.chi[distinct], theta.nu[distinct], rng)[position])
     return _joined(element, parts)

@@ -39,6 +39,7 @@ def _entry_log_z(rows, cols, tables, u, i, y, dot):
     bits = np.float32(x).view(np.int32)
     j = (bits >> 20) - tables.first_code
     t = float(bits & 0xFFFFF) * 2.0**-20
+    # What is tabulated is the log of the sum over x^least, with x the rate that the row is read at.
     log_z = piece(table, row, j, t, float(y) - row, mode)
     if mode == ROWS:
         return log_z + tables.least[row] * log_rate, False

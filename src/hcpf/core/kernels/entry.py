@@ -28,6 +28,7 @@ def _find(entries, u, i):
 @inner()
 def _expected_count(tables, rate, shift, y):
     """E[n] at the product-of-means rate, the paper's rule for q(n); 1 if its sum was cut short."""
+    # Clipped because exp may overflow: such a rate lies beyond the table, and is summed below.
     x = np.float32(rate * math.exp(min(shift, 80.0)))
     fast = table_four(
         tables.mode, tables.first_code, tables.x_low, tables.x_high,
@@ -49,6 +50,7 @@ def _draw(entries, owner, excluded, n_items, share, rng):
     if rng.random() < share:
         e = int(rng.random() * len(entries.index))
         return owner[e], np.int64(entries.index[e]), e
+    # It ends: ``share`` is 1 where no pair is missing.
     while True:
         u = int(rng.random() * len(entries.start))
         i = int(rng.random() * n_items)

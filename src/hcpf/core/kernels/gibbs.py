@@ -65,6 +65,8 @@ def divide(n, shares, total, mine, theirs):
     for k in range(size):
         if left == 0:
             break
+        # All that is left, unless later components have a share: rounding moves ``rest`` to either
+        # side of the last share.
         part = left
         if k < size - 1 and shares[k] < rest:
             part = np.random.binomial(left, max(shares[k] / rest, 0.0))
@@ -96,7 +98,7 @@ def draw_elements(
                 for k in range(size):
                     shares[k] = float(users[u, k]) * float(items[i, k])
                     total += shares[k]
-                if total < 1e-300:
+                if total < 1e-300:  # factors may be drawn as 0: all components alike
                     total = 0.0
                     for k in range(size):
                         shares[k] = 1e-300

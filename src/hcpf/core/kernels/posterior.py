@@ -131,7 +131,7 @@ def _geometric_mean(a: Lanes, mean: Lanes) -> Lanes:
     inverse = splat(a.builder, FLOAT(1.0), LANES) / (product * z)
     r = product * inverse  # 1 / z
     steps = (a + a + 3.0) * (outer + inner) * z * inverse  # 1/a + 1/(a+1) + 1/(a+2) + 1/(a+3)
-    over_a = (a + 3.0) * inner * z * inverse  # 1 / a
+    over_a = (a + 3.0) * inner * z * inverse  # 1 / a, and z / a is 1 + 4 / a
     r2 = r * r
     series = r * 0.5 + r2 * ((r2 * (r2 * (1 / 252) - 1 / 120)) + 1 / 12)
     exponent = (series + steps) * -1.0

@@ -24,6 +24,7 @@ _MIN_FACTOR, _MIN_DIVISOR, _UNKNOWN_G = f4(0.2), f4(1e-30), f4(-1.0)
 @inner()
 def _multiplier(log_multiplier):
     """What a dot product is multiplied with; 0 or infinity where float32 might not hold it."""
+    # exp(80) is 5.5e34. ``AxisState.set_multipliers`` has the same limits.
     if log_multiplier < -80.0:
         return f4(0.0)
     return f4(math.exp(log_multiplier)) if log_multiplier <= 80.0 else f4(np.inf)
@@ -85,6 +86,8 @@ def set_posteriors(rows, first, last, prior, sums):
     shape, scale, step = prior.shape, prior.scale, prior.step
     for u in range(first, last):
         r = u - first
+        # E[r_u] / e_u, from r_u before this half-step: s_u is updated given r_u, then r_u given
+        # s_u.
         activity = prior.activity_a / activity_b[u] / exposure[u]
         row_sum, least = update_row(
             a, mean, g, u, totals, rates, r, slow[r], shape, scale, activity, step, column_sum
