@@ -72,6 +72,7 @@ def choose_settings(
     """
     needs_element = plan.element == "auto" and plan.train_on == "full"
     needs_tempering = plan.tempering == "auto" and plan.max_iter > _TEMPERING_PASSES
+    # Where the formula is 1 (sparse rows, dense data, Algorithm 1, ...) nothing competes with 1.
     needs_tempering &= formula_tempering(plan, split) != 1.0
     if not needs_tempering:
         plan = _with_tempering(split, plan)
@@ -162,6 +163,7 @@ class Search:
     def _race_hurdles(self, kinds: Kinds) -> Scored:
         """Try elements as hurdle models, all from one fit of the rates, which they share."""
         models = [ValueModel(kind(), hurdle=True) for kind in kinds]
+        # Of any of them: the rates of hurdle models do not depend on the element.
         base = self._base(models)
         if base is None:
             return []

@@ -46,6 +46,7 @@ def update_element(state: FitState, shard: Shard) -> None:
     if pooling is not None:
         state.set_element(pooling.population(state.users, state.items, state.element))
         return
+    # With q(n) fixed the ELBO has the slope sum y - kappa Psi'(theta) sum E[n] in theta.
     count = shard.totals.n_entries if state.value_model.hurdle else state.sum_counts
     if count <= 0:
         return
@@ -82,6 +83,7 @@ def best_dispersion(state: FitState, shard: Shard, comm: Collective) -> Element:
 
 def _log_rates(state: FitState, users: NDArray[np.int64], items: NDArray[np.int64]) -> FloatArray:
     """Return logs of the geometric rates of pairs, given by rows of the layout."""
+    # Without the shifts: ``ValueModel.series`` takes the element's normalizer into p(y | n).
     mine, other = state.users.factors, state.items.factors
     log_rate = np.empty(len(users))
     for start in range(0, len(users), _PAIRS):
@@ -123,6 +125,8 @@ def _refit(
     value_model: ValueModel, bins: "_Bins", total: float, *, dispersion: bool, steps: int
 ) -> Element:
     element = value_model.element
+    # Each step computes E[n] under the last mean, as a pass does, and then solves the mean
+    # equation.
     for _ in range(steps):
         count = 1.0 if value_model.hurdle else sum_over_n(element, bins.y, bins.rate).mean
         counts = float(np.sum(bins.weight * count))
@@ -175,7 +179,7 @@ def _with_best_dispersion(value_model: ValueModel, bins: _Bins) -> Element:
         loss,
         bounds=(now - 5.0, now + 5.0),
         method="bounded",
-        options={"xatol": 1e-2},
+        options={"xatol": 1e-2},  # a dispersion within 1%: the objective is flat near its maximum
     )
     gain = -float(found.fun) - bins.log_z(value_model, element)
     return at(float(found.x)) if gain > _MIN_DISPERSION_GAIN * bins.weight.sum() else element
@@ -283,6 +287,7 @@ class _Histogram:
         """Return the bins that are not empty, of all workers."""
         element = self._element
         sums = comm.sum(self._sums)
+        # The average of the counts in a bin is rounded: at fractions a mass is not defined.
         weight, values, log_rate = sums[:, sums[0] > 0]
         y = np.rint(values / weight) if element.support.discrete else values / weight
         return _Bins(y, np.exp(log_rate / weight), weight, float(element.mean))

@@ -194,6 +194,7 @@ def _retabulate(fit: Fit) -> None:
     mean_has_drifted = state.pooling is None and abs(drift) >= _MAX_DRIFT
     mean_has_drifted &= not tables.is_summed
     # Row-specific theta shifts the pair's log rate, possibly outside the tabulated range.
+    # ``_make_pass`` has counted the pass already.
     prior_was_refit = state.pooling is not None and state.iteration - 1 in PRIOR_PASSES
     if not (state.is_truncated or mean_has_drifted or prior_was_refit):
         return

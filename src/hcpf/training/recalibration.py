@@ -138,6 +138,7 @@ def _candidates(
     n, step = min(_LIST + _SPARE, n_items), max(1, _BLOCK // n_items)
     for first in range(0, seen.shape[0], step):
         block = slice(first, min(first + step, seen.shape[0]))
+        # Negative rates: argpartition puts the smallest first. Seen items get a positive number.
         rates = np.zeros((block.stop - first, n_items), np.float32)
         for mine, fit in zip(users, model.posteriors, strict=True):
             rates -= mine.mean_[block] @ fit.items.exposed_mean_.T
@@ -196,6 +197,7 @@ def fit_recalibration(
     monotone = optimize.isotonic_regression(knots + shifts, weights=weights).x
     shifts = monotone - knots
     # Below the lists nothing was learned: the shift fades to 0, slowly enough to stay monotone.
+    # The slope of x + shift(x) there is 1 + shifts[0] / fade, at least a half.
     fade = max(1.0, 2.0 * abs(float(shifts[0])))
     return Recalibration(np.append(knots[0] - fade, knots), np.append(0.0, shifts))
 
@@ -203,6 +205,8 @@ def fit_recalibration(
 def _fit_shift(log_odds: FloatArray, n_found: float) -> float:
     """Return the shift at which as many pairs are expected as were found, drawn toward 0."""
 
+    # The slope of the log likelihood of Bernoulli pairs plus the log of a normal prior of the shift
+    # with precision _RIDGE.
     def excess(shift: float) -> float:
         return n_found - float(special.expit(log_odds + shift).sum()) - _RIDGE * shift
 

@@ -78,6 +78,7 @@ class ShortFit:
 
         An InputError is raised where the sample cannot estimate the element.
         """
+        # Without minibatches, which would undo a start from another fit, for all alike.
         solver = Auto(svi_passes=0, max_count=plan.solver.max_count)
         plan = replace(plan, n_fits=1, solver=solver)
         split = sample.split
@@ -91,6 +92,7 @@ class ShortFit:
         order = UserOrder.of(sample.data.numbers, sample.data.n_users, None)
         source = ShardSource(sample.data, order, LOCAL, solver.max_count, float(tempering))
         shard = source.lay_out(value_model)
+        # The same noise for all contenders: what they differ in is then not their start.
         rng = np.random.default_rng([sample.seed, seed])
         if start is None:
             state = start_from_noise(shard, priors, plan.n_components, rng, LOCAL)
@@ -139,6 +141,7 @@ class Race:
         for n_passes in self.passes:
             fit.advance(n_passes, self.is_stopping)
             looks.append(fit.score())
+            # Not at the last look, after which there are no passes to save.
             if self._leader and len(looks) < len(self.passes):
                 lead = self._leader[len(looks) - 1].gain_over(looks[-1])
                 if lead.exceeds(self.margin, _CLEAR_ERRORS):

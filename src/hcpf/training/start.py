@@ -24,6 +24,8 @@ from hcpf.core.threads import single_blas_thread
 from hcpf.data.sampling import sample_by_sizes, sample_rows
 from hcpf.training.state import FitState
 
+# With a small shape exp(E log v) is all but 0, relative to the mean 3e-4 at 0.1 and 0.1 at 0.3: the
+# component would get no share of any entry, and could not grow.
 _OFF_CLUSTER_SHARE, _MIN_CLUSTER_SHAPE = 0.1, 0.3
 """Of items in clusters: the share of the mean on the other components, and the least shape."""
 _CHUNK = 1 << 16  # rows of noise drawn at once
@@ -43,6 +45,7 @@ def start_from_noise(
     what the prior adds), times noise, so that the rates start near the rank-one popularity model.
     Where each item has a cluster, most of its mean lies on that component.
     """
+    # All workers draw the same numbers from rng, the users' first: the order is part of the seed.
     users = empty_axis(Axis.USERS, shard.users.n_rows, n_components)
     items = empty_axis(Axis.ITEMS, shard.items.n_rows, n_components)
     for mine in (users, items):
@@ -52,6 +55,7 @@ def start_from_noise(
     for mine, mean_exposure in zip((users, items), average, strict=True):
         degrees = shard.values.degrees(mine.axis)
         if shard.trains_on_missing:
+            # K components of d_u / sqrt(N K) times d_i / sqrt(N K) make a rate of d_u d_i / N.
             # Half an entry for rows with none keeps every start positive.
             scale = np.sqrt(max(shard.totals.n_entries, 1) * n_components)
             level = (degrees.astype(np.float64) + 0.5) / scale
@@ -174,6 +178,7 @@ def _fill(
     level: FloatArray,
     priors: Priors,
 ) -> None:
+    # Uniform on [0.5, 1.5]: the noise has the mean 1, and no component starts near 0.
     factors, size = mine.factors, mine.n_components
     prior = axis_prior(priors, mine.axis, size)
     noise += np.float32(0.5)
@@ -282,6 +287,8 @@ def _k_means(
     nearest = np.zeros(len(points), np.float32)
     exact = weights.astype(np.float64)  # choice() requires probabilities that add up to 1
     for j in range(n_clusters):
+        # The squared distance of unit vectors is 2 (1 - cosine). Never 0 for all: there may be
+        # fewer distinct points than clusters.
         chance = np.maximum(1.0 - nearest, 1e-9) * exact
         centers[j] = points[rng.choice(len(points), p=chance / chance.sum())]
         nearest = np.maximum(nearest, points @ centers[j])

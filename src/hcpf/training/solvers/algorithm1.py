@@ -22,6 +22,7 @@ def algorithm1_pass(
         state.draws = DrawMemory(RowMemory.of(state.users), RowMemory.of(state.items))
     memory, n_entries = state.draws, shard.totals.n_entries
     users, items = memory.users, memory.items
+    # Within the pass only these float64 copies move: the factors follow at its end (``_recall``).
     share = observed_share(shard, solver.stratified)
     counts = np.zeros(3)
     factors = state.users.factors, state.items.factors
@@ -57,6 +58,8 @@ def _update_theta(state: FitState, shard: Shard, fit_prior: bool) -> None:
     for axis in Axis:
         mine, other = state.axis(axis), state.axis(axis.other)
         hold = axis_prior(state.priors, axis, mine.n_components, step=0.0)
+        # A step of 0 leaves the factors and counts E[n]. It sets activity_b, which ``_recall``
+        # undoes.
         sums = mine.mean_sums
         half_step(mine, other, shard.layout(axis), shard.tables.arrays, hold)
         mine.mean_sums = sums

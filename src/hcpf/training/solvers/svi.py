@@ -43,6 +43,8 @@ def svi_pass(
     user_sums, sum_counts, truncated = np.zeros(size), 0.0, 0.0
     counts = items.factors.count, items.factors.cross_count, items.factors.value_sum
     item_counts = np.zeros((len(counts), items.n_rows))
+    # Half-steps of a window set users.mean_sums, and the counts of the items, to those of the
+    # batch. The item step multiplies the former by ``scale``; those of the pass are added up here.
     for first, last in pairwise(edges.tolist()):
         start, stop = np.searchsorted(position, [first, last]).tolist()
         batch = shard.users.window(start, stop)
