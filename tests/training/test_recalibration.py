@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from scipy import special
 
 from hcpf import HCPF, Interactions, simulate
@@ -34,6 +35,16 @@ def test_shifts_that_would_reverse_the_order_are_pooled() -> None:
     learned = fit_recalibration(x, found, 1.0)
     assert learned is not None
     assert np.all(np.diff(learned.log_odds + learned.shift) >= -1e-12)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_probabilities_next_to_0_or_1_take_a_far_shift(sign: float) -> None:
+    x = np.full(4000, 27.0 * sign)
+    learned = fit_recalibration(x, np.arange(4000) % 5 == 0, 1.0)
+    assert learned is not None
+    expected = special.expit(learned.log_odds[-1] + learned.shift[-1])
+    # A bin of 500 pairs has 100 found ones. The prior draws by one pair per unit of the shift.
+    assert abs(expected - 0.2) < 30 / 500
 
 
 def test_too_few_found_pairs_teach_nothing() -> None:

@@ -210,4 +210,9 @@ def _fit_shift(log_odds: FloatArray, n_found: float) -> float:
     def excess(shift: float) -> float:
         return n_found - float(special.expit(log_odds + shift).sum()) - _RIDGE * shift
 
-    return optimize.root_scalar(excess, bracket=(-20.0, 20.0), xtol=1e-6).root
+    # It falls by _RIDGE per unit at least, so the search ends. Probabilities near 0 or 1 take far
+    # shifts: their log odds go to those of ``_MIN_PROBABILITY``.
+    reach = 20.0
+    while not excess(-reach) > 0.0 > excess(reach):
+        reach *= 2.0
+    return optimize.root_scalar(excess, bracket=(-reach, reach), xtol=1e-6).root
