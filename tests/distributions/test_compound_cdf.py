@@ -1,7 +1,5 @@
 """The compound Poisson distribution: cdf, quantiles, intervals and samples."""
 
-import time
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -318,28 +316,6 @@ def test_mixed_rates_in_one_array(element):
             alone = type(distribution)(rate, element)
             assert_allclose(median[index], alone.quantile(0.5), rtol=1e-10)
             assert_allclose(density[index], alone.log_density(2.0), rtol=1e-13)
-
-
-# A search over a sum in n, one over a table of masses, and one over a closed form.
-QUICK_TO_TIME = (InverseGaussian, ZeroTruncatedPoisson, Degenerate)
-
-
-@pytest.mark.parametrize(
-    "element",
-    [
-        pytest.param(
-            element,
-            marks=[] if type(element) in QUICK_TO_TIME else pytest.mark.slow,
-            id=repr(element),
-        )
-        for element in ELEMENTS
-    ],
-)
-def test_ten_thousand_intervals_take_seconds(element, rng):
-    observed = CompoundPoisson(rng.gamma(1.0, 0.1, 10_000), element).observed
-    started = time.process_time()
-    observed.interval(0.9)
-    assert time.process_time() - started < 5.0
 
 
 def test_pieces_of_long_arrays(monkeypatch, rng):

