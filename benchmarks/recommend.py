@@ -90,6 +90,7 @@ def bulk(args: Any) -> list[dict[str, Any]]:
         with kernel_threads(args.threads), common.workspace() as folder:
             _write(model, folder / "warm.parquet", args.n, np.arange(256))
             before = common.resident_bytes()
+            common.reset_peak()
             blas = [kind(model, sample, args.threads) for kind in (bare_products, large_products)]
             seconds = _timed(lambda: _write(model, folder / "all.parquet", args.n, "all"))  # noqa: B023
             blas += [kind(model, sample, args.threads) for kind in (bare_products, large_products)]

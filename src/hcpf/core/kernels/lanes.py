@@ -113,6 +113,11 @@ class Lanes:
         whole = ir.IntType(self.value.type.count)
         return self.builder.icmp_unsigned("==", self.builder.bitcast(self.value, whole), whole(-1))
 
+    def any(self) -> Any:
+        """Whether some truth value is true, as a value of LLVM's."""
+        whole = ir.IntType(self.value.type.count)
+        return self.builder.icmp_unsigned("!=", self.builder.bitcast(self.value, whole), whole(0))
+
     def _fold(self, join: Callable[["Lanes", "Lanes"], "Lanes"]) -> Any:
         lanes = self
         while (size := lanes.value.type.count) > 1:

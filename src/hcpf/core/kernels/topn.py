@@ -10,6 +10,8 @@ import numpy as np
 
 from hcpf.core.jit import FAST, inner, kernel
 from hcpf.core.kernels.scalars import fast_log2
+from hcpf.core.kernels.types import LANES
+from hcpf.core.kernels.vector import any_above
 
 f4 = np.float32
 _CHUNK = 128  # scores compared at a time
@@ -54,13 +56,10 @@ def _push(scores, places, size, score, place):
     return size
 
 
-@inner(fastmath=FAST)
+@inner()
 def _any_above(values, first, last, least):
-    """Whether some of the values are above ``least``."""
-    hits = 0
-    for i in range(first, last):
-        hits += values[i] > least
-    return hits > 0
+    """Whether some of the values are above ``least``; where they do not make vectors, always."""
+    return (last - first) % LANES != 0 or any_above(values, first, last - first, least)
 
 
 @kernel()

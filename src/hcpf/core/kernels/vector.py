@@ -262,6 +262,23 @@ def weigh_four(typing_context, means, dots, left):
     return types.Tuple((FOUR, FOUR, types.boolean))(FOUR, FOUR, types.intp), generate
 
 
+@intrinsic
+def any_above(typing_context, values, begin, count, least):
+    """Whether one of ``count`` values from ``begin`` on is above ``least``; LANES divides it."""
+
+    def generate(context, builder, signature, arguments):
+        kind = DOUBLE if signature.args[0].dtype == types.float64 else FLOAT
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        first = builder.gep(data, [arguments[1]])
+        top = cgutils.alloca_once_value(builder, load(builder, first, kind, LANES).value)
+        with cgutils.for_range_slice(builder, INT64(0), arguments[2], INT64(LANES)) as (k, _):
+            here = load(builder, builder.gep(first, [k]), kind, LANES)
+            builder.store(here.at_least(Lanes(builder, builder.load(top))).value, top)
+        return (Lanes(builder, builder.load(top)) > arguments[3]).any()
+
+    return types.boolean(values, types.intp, types.intp, values.dtype), generate
+
+
 def matrix(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """Width of a contiguous matrix, and a function from a row's number to its address."""
     array = context.make_array(kind)(context, builder, value)
