@@ -455,6 +455,42 @@ def test_returns_are_settled_as_in_memory(
     assert bool(said) == (returns != "keep")
 
 
+@pytest.mark.parametrize("blank_id", [False, True])
+def test_ids_of_dropped_rows_are_dropped_as_in_memory(tmp_path: Path, blank_id: bool) -> None:
+    rows = "who,what,x\na,x,1\nb,x,-2\nc,y,\n" + ",x,1\n" * blank_id
+    (tmp_path / "t.csv").write_text(rows)
+    options: dict[str, Any] = {
+        "user": "who", "item": "what", "value": "x", "returns": "drop", "drop_blank_ids": True,
+        "drop_blank_values": True, "progress": False,
+    }  # fmt: skip
+    shards = Shards.from_files(tmp_path / "t.csv", tmp_path / "s", **options)
+    same(shards.to_memory(), Interactions.read(tmp_path / "t.csv", **options))
+    assert shards.users.tolist() == ["a"]
+
+
+@pytest.mark.usefixtures("small_buckets")
+def test_decisions_are_told_as_in_memory(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = "who,day,what,paid\n" + "".join(
+        f"u{j % 40},2024-01-{j % 28 + 1:02},i{j % 7},£{j % 5 + 1}.50\n" for j in range(300)
+    )
+    (tmp_path / "t.csv").write_text(rows)
+    options: dict[str, Any] = {
+        "user": "who",
+        "item": "what",
+        "value": "paid",
+        "decimal": ".",
+        "progress": False,
+    }
+    caplog.set_level("INFO", "hcpf")
+    expected = Interactions.read(tmp_path / "t.csv", **options)
+    said = caplog.messages[:]
+    caplog.clear()
+    same(Shards.from_files(tmp_path / "t.csv", tmp_path / "s", **options).to_memory(), expected)
+    assert caplog.messages == said
+    assert "read as money" in said[0]
+    assert "Summed the rows of repeated pairs (300 rows, 280 pairs)" in said[1]
+
+
 @pytest.mark.parametrize(
     ("text", "more"),
     [

@@ -283,8 +283,7 @@ class _IdColumn:
         self._known.clear()
         codes = np.concatenate(self.codes) if self.codes else np.zeros(0, np.int32)
         self.codes.clear()
-        if self.has_gaps:
-            codes, ids = _compact(codes, ids)
+        codes, ids = _compact(codes, ids)
         return sort_ids(self._as_array(ids.tolist()), codes)
 
     def _encode(self, chunk: ArrowArray) -> NDArray[np.int32]:

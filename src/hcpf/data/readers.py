@@ -220,13 +220,7 @@ def merge_triples(
     is_refused = duplicates == "error"
     matrix = settled.to_matrix("sum" if is_refused and merge_all else duplicates)
     n_repeated = len(settled.values) - int(matrix.nnz)
-    about_pairs: list[str] = []
-    if n_repeated and options.duplicates == "auto" and not is_refused:
-        reason = f", because the column {event!r} makes each row an event" if event else ""
-        about_pairs.append(
-            f"Summed the rows of repeated pairs ({len(settled.values):,} rows, "
-            f"{count(int(matrix.nnz), 'pair')}){reason} (otherwise pass duplicates=...)."
-        )
+    about_pairs = describe_repeated(options, event, len(settled.values), int(matrix.nnz))
     return ReadEntries(
         matrix, settled.users, settled.items, [*remarks, *about_returns, *about_pairs],
         n_repeated if is_refused else 0, duplicates,
@@ -238,6 +232,20 @@ def resolve_duplicates(options: ReadOptions, event: str | None) -> Duplicates:
     if options.duplicates != "auto":
         return options.duplicates
     return "sum" if event is not None or options.returns == "net" else "error"
+
+
+def describe_repeated(
+    options: ReadOptions, event: str | None, n_rows: int, n_pairs: int
+) -> list[str]:
+    """Return in a sentence that repeated pairs were summed although nobody asked for it."""
+    is_summed = options.duplicates == "auto" and resolve_duplicates(options, event) == "sum"
+    if n_rows == n_pairs or not is_summed:
+        return []
+    reason = f", because the column {event!r} makes each row an event" if event else ""
+    return [
+        f"Summed the rows of repeated pairs ({n_rows:,} rows, {count(n_pairs, 'pair')}){reason} "
+        "(otherwise pass duplicates=...)."
+    ]
 
 
 def _read_all(

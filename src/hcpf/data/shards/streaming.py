@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from hcpf._progress import progress_bar
 from hcpf.data import returns
+from hcpf.data.amounts import ParsedAmounts
 from hcpf.data.canonical import Duplicates, IdArray
 from hcpf.data.columns import TripleBuilder, Triples
 from hcpf.data.files import TableFile
 from hcpf.data.files.base import Columns
 from hcpf.data.guess import event_column
 from hcpf.data.read_options import ReadOptions
-from hcpf.data.readers import choose_all, read_rows, resolve_duplicates
+from hcpf.data.readers import choose_all, describe_repeated, read_rows, resolve_duplicates
 from hcpf.data.rows import BadRows, RowLocator
 from hcpf.data.shards.manifest import Manifest
 from hcpf.data.shards.writing import (
@@ -68,6 +69,7 @@ class SpoolBuilder(TripleBuilder):
         self.total = 0.0
         """The sum of absolute values."""
         self.are_integers = self.are_float32 = True
+        self._amounts: list[ParsedAmounts] = []  # the first of them, for a remark
 
     def add(
         self, users: ArrowArray, items: ArrowArray, values: ArrowArray | None,
@@ -109,6 +111,8 @@ class SpoolBuilder(TripleBuilder):
         self._bad_rows.raise_if_any()
         if amounts is not None:
             self.currency = self.currency or amounts.currency
+            if not self._amounts and amounts.remark is not None:
+                self._amounts.append(amounts)
         if amounts is not None and self._options.decimal is None:
             raise InputError(
                 f"Column {self._value_name!r} holds text, whose decimal mark cannot be told from a "
@@ -134,7 +138,7 @@ class SpoolBuilder(TripleBuilder):
 
     def check(self) -> None:
         """Describe what was dropped; raise an error on undecided returns, or if no row is left."""
-        self._remark([])
+        self._remark(self._amounts)
         if returns.are_undecided(
             self._options.returns, self.n_negative, self.n_values, self._value_name, self.currency
         ):
@@ -202,19 +206,29 @@ def stream_to_shards(
                     return SpoolBuilder(chosen[0], rows, text_ids=text_ids, options=options)
 
                 builder = read_rows(files, chosen, make_builder, progress)
-            duplicates = resolve_duplicates(options, _event(files, chosen[0]))
             builder.check()
-            manifest, n_gone = _write(
-                writer, builder, spool, duplicates, n_shards, progress, options
-            )
+            event = _event(files, chosen[0])
+            duplicates = resolve_duplicates(options, event)
+            written = _write(writer, builder, spool, duplicates, n_shards, progress, options)
         finally:
             shutil.rmtree(spool, ignore_errors=True)
     remarks = [remark for file in files for remark in file.remarks] + builder.remarks
-    return manifest, remarks + builder.describe_returns(n_gone)
+    about_returns = builder.describe_returns(written.n_gone)
+    about_pairs = describe_repeated(options, event, written.n_rows, written.n_entries)
+    return written.manifest, [*remarks, *about_returns, *about_pairs]
 
 
 def _event(files: Sequence[TableFile], columns: Columns) -> str | None:
     return event_column([column for file in files for column in file.columns], columns.value)
+
+
+class _Written(NamedTuple):
+    manifest: Manifest
+    n_gone: int
+    """Pairs left out at or below 0."""
+    n_rows: int
+    """Rows of the pairs that stay."""
+    n_entries: int
 
 
 def _write(
@@ -225,8 +239,8 @@ def _write(
     n_shards: int,
     progress: bool | None,
     options: ReadOptions,
-) -> tuple[Manifest, int]:
-    """Write the rows of the spool; return the number of pairs left out at or below 0, too."""
+) -> _Written:
+    """Write the rows of the spool."""
     (users, user_at), (items, item_at) = builder.ids()
     require_new_users(writer.folder, writer.before, users)
     all_items, positions = place_items(writer.folder, writer.before, items)
@@ -236,17 +250,18 @@ def _write(
     cuts = balanced_cuts(rows, n_shards)
     bounds = _bucket_bounds(rows, cuts)
     _deal_out(spool, bounds, user_at, item_at)
-    n_gone = n_entries = 0
+    n_gone = n_settled = n_entries = 0
     with progress_bar(progress, "Writing shards", len(bounds) - 1) as advance:
 
         def blocks(first: int, last: int) -> Iterator[Block]:
-            nonlocal n_gone, n_entries
+            nonlocal n_gone, n_settled, n_entries
             for number in np.flatnonzero((bounds[:-1] >= first) & (bounds[1:] <= last)).tolist():
                 begin, end = int(bounds[number]), int(bounds[number + 1])
                 path = spool / str(number)
                 triples, n_without = _settled(path, begin, users[begin:end], items, options)
                 matrix = triples.to_matrix(duplicates)
-                n_gone, n_entries = n_gone + n_without, n_entries + int(matrix.nnz)
+                n_gone, n_settled = n_gone + n_without, n_settled + len(triples.values)
+                n_entries += int(matrix.nnz)
                 yield relabel(Block(np.diff(matrix.indptr), matrix.indices, matrix.data), positions)
                 path.unlink()
                 advance(1)
@@ -255,7 +270,7 @@ def _write(
             writer.add_shard(users[first:last], blocks(first, last), len(all_items))
     if n_entries == 0:
         builder.raise_empty(n_gone)
-    return writer.commit(all_items), n_gone
+    return _Written(writer.commit(all_items), n_gone, n_settled, n_entries)
 
 
 def _value_type(builder: SpoolBuilder, duplicates: Duplicates) -> type[np.floating[Any]]:
