@@ -6,10 +6,11 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from hcpf import HCPF, simulate
+from hcpf import HCPF, Interactions, simulate
 from hcpf.elements import Gamma, Poisson
 from hcpf.errors import InputError
 from hcpf.evaluate import Evaluation, evaluate_model, excluded_split, scores, split
+from hcpf.evaluate.predictive_checks import check_values
 
 QUICK = {"n_fits": 1, "max_iter": 5, "random_state": 0}
 
@@ -102,3 +103,14 @@ def test_entries_excluded_from_training_are_test_pairs(parts):
     # Only their positions are known to a model that was not given their values.
     assert excluded_split(model.fit(parts.train, exclude=parts.held_out).model_) is None
     assert excluded_split(model.fit(data).model_) is None
+
+
+def test_values_of_excluded_entries_are_not_compared(parts):
+    largest = parts.train.matrix.copy()
+    largest.data[largest.data < np.quantile(largest.data, 0.9)] = 0.0
+    largest.eliminate_zeros()
+    excluded = Interactions(largest, parts.train.users, parts.train.items)
+    model = HCPF(2, element="gamma", **QUICK).fit(parts.train, exclude=excluded)
+    found = check_values(model, None)
+    assert found.n_values == parts.train.n_observed - excluded.n_observed
+    assert found.percentile_99 < excluded.values.min()

@@ -13,7 +13,7 @@ from hcpf.data.sampling import row_of
 from hcpf.evaluate.splits import Split
 from hcpf.model.entry_counts import count_entries
 from hcpf.model.fitted import FittedModel
-from hcpf.model.resolve import fitted_model, training_data
+from hcpf.model.resolve import fitted_model, trained_matrix, training_data
 
 _REPLICATES = 40
 _MAX_VALUES = 5_000  # values that are compared
@@ -133,7 +133,7 @@ def check_values(
 
 
 def _fitted_entries(model: FittedModel, rng: np.random.Generator) -> tuple[Any, Any, FloatArray]:
-    matrix = training_data(model).matrix
+    matrix = trained_matrix(model)
     chosen = _draw_entries(matrix.nnz, rng)
     users, items = model.users[row_of(matrix, chosen)], model.items[matrix.indices[chosen]]
     return users, items, matrix.data[chosen].astype(np.float64)

@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from hcpf._types import Csr
 from hcpf.data.interactions import Interactions
+from hcpf.data.sampling import without
 from hcpf.errors import InputError
 from hcpf.model.fitted import FittedModel
 
@@ -35,3 +37,9 @@ def training_data(model: FittedModel) -> Interactions:
             "include_data=True, and keep its shards where they are."
         )
     return model.data
+
+
+def trained_matrix(model: FittedModel) -> Csr:
+    """Return the training data without the excluded entries."""
+    matrix = training_data(model).matrix
+    return matrix if model.excluded is None else without(matrix, model.excluded)

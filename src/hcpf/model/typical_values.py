@@ -10,13 +10,13 @@ from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
 from hcpf.core.theta import ThetaPosterior, conjugate_of
-from hcpf.data.sampling import row_of, without
+from hcpf.data.sampling import row_of
 from hcpf.elements import Element
 from hcpf.elements.conjugate import Conjugate
 from hcpf.errors import InputError
 from hcpf.model.entry_counts import count_entries, total_entries
 from hcpf.model.fitted import FittedModel
-from hcpf.model.resolve import fitted_model, training_data
+from hcpf.model.resolve import fitted_model, trained_matrix
 
 _LEVELS = (0.05, 0.5, 0.95)
 _PRIOR_DRAWS, _ROW_DRAWS = 4_001, 400
@@ -128,7 +128,7 @@ def typical_values(model: Any, axis: Axis | str) -> TypicalValues:
             f"vary_by={axis.word!r} or 'both'."
         )
     element, conjugate = model.element, conjugate_of(model.element)
-    matrix, n_fits = _trained_matrix(model), len(model.posteriors)
+    matrix, n_fits = trained_matrix(model), len(model.posteriors)
     entries, has_entries = count_entries(matrix, axis), count_entries(matrix, axis.other) > 0
     with np.errstate(invalid="ignore"):
         average = total_entries(matrix, axis) / entries
@@ -143,12 +143,6 @@ def typical_values(model: Any, axis: Axis | str) -> TypicalValues:
     new *= overall / n_fits
     levels = np.quantile(value[entries > 0], _LEVELS)
     return TypicalValues(axis, value, entries, average, levels, new, model, partners, count)
-
-
-def _trained_matrix(model: FittedModel) -> Csr:
-    """Return the training data without the excluded entries."""
-    matrix = training_data(model).matrix
-    return matrix if model.excluded is None else without(matrix, model.excluded)
 
 
 def _median_partner(
