@@ -242,6 +242,15 @@ def test_data_are_split_where_no_split_is_given(parts):
     assert np.isfinite(observed.candidates[0].log_likelihood.value)
 
 
+def test_numbers_of_components_are_compared_by_probability_where_values_are_integers(parts):
+    """element="auto" may choose a discrete element for one K and a continuous one for another."""
+    counts = Interactions(parts.train.matrix.ceil(), parts.train.users, parts.train.items)
+    parts = split(counts, validation=0.1, random_state=0)
+    row = compare({"two": HCPF(2, random_state=0, **QUICK)}, parts, on=parts.validation).rows[0]
+    path = choose_components(parts, 2, random_state=0, **QUICK)
+    assert path.candidates[0].log_likelihood == row.scores.log_likelihood
+
+
 def test_bad_choices_are_refused(parts):
     with pytest.raises(InputError, match="at least one number"):
         choose_components(parts, ())

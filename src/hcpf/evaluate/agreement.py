@@ -88,7 +88,7 @@ class Consensus:
 
     @property
     def best(self) -> int:
-        """The smallest K whose deficit is within one standard error of it."""
+        """The smallest K whose deficit is at most one of its standard errors."""
         return within_one_error({c.n_components: c.deficit for c in self.candidates})
 
     def refit(self, n_components: int) -> FittedModel:

@@ -18,6 +18,7 @@ from hcpf.evaluate.comparison import (
     check_fit_options,
     fit_and_score,
     log_likelihood_gain,
+    scored_by_mass,
 )
 from hcpf.evaluate.scoring import Score
 from hcpf.evaluate.splits import RandomState, Split, split
@@ -65,7 +66,7 @@ class ComponentPath:
 
     @property
     def best(self) -> int:
-        """The smallest K whose deficit is within one standard error of it.
+        """The smallest K whose deficit is at most one of its standard errors.
 
         Fewer components are faster and easier to interpret.
         """
@@ -126,9 +127,13 @@ def choose_components(
     source, options = data_for_choice(data, fit_options)
     parts, pairs = split_for_choice("choose_components", source, validation, random_state)
 
+    as_mass = scored_by_mass(parts)  # element="auto" may choose another element for another K
+
     def score(k: int) -> ModelScores:
         model = HCPF(k, random_state=random_state, **settings)
-        return fit_and_score(str(k), model, parts, None, on=pairs, fit_options=options)
+        return fit_and_score(
+            str(k), model, parts, None, on=pairs, as_mass=as_mass, fit_options=options
+        )
 
     rows = [score(k) for k in sizes]
     return ComponentPath([
@@ -196,5 +201,5 @@ def most_likely(scores: Mapping[int, Score]) -> int:
 
 
 def within_one_error(deficits: Mapping[int, Score]) -> int:
-    """Return the smallest K whose deficit is within one standard error of it."""
+    """Return the smallest K whose deficit is at most one of its standard errors."""
     return min(k for k, one in deficits.items() if one.value <= np.nan_to_num(one.error))
