@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from hcpf import simulate
+from hcpf import Shards, simulate
 from hcpf.elements import Gamma
 
 
@@ -92,3 +92,29 @@ def test_appended_users_are_fitted_too(run, run_json, folder, tmp_path):
     again = run(["shard", str(more), "-o", str(copy), "--append"])
     assert again.exit_code == 1
     assert "20 users are in" in again.stderr
+
+
+def test_shards_and_retail_are_written_as_shards(run_json, folder, tmp_path):
+    found = run_json("shard", folder, "-o", tmp_path / "four", "--shards", 4)
+    assert (found["shards"], found["users"]) == (4, 60)
+    copy = Shards.open(tmp_path / "four").to_memory().matrix
+    assert (copy != Shards.open(folder).to_memory().matrix).nnz == 0
+    retail = run_json("shard", "retail", "--value", "invoices", "-o", tmp_path / "retail")
+    assert retail["observed"] == 266_221
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("fit SHARDS -o m --exclude-items 3", "--exclude-items has no effect on shards."),
+        ("fit SHARDS -o m --value x", "Remove it, or pass it to hcpf shard."),
+        ("info SHARDS --drop-blank-ids", "--drop-blank-ids has no effect on shards."),
+        ("fit retail -o m --returns net", "--returns has no effect on retail. Remove it."),
+        ("evaluate SHARDS --by-time 2024-01-01", "Shards have no dates."),
+    ],
+)
+def test_options_without_effect_are_refused(run, folder, tmp_path, command, message):
+    words = {"SHARDS": str(folder), "m": str(tmp_path / "m")}
+    result = run([words.get(word, word) for word in command.split()])
+    assert result.exit_code == 1
+    assert message in result.stderr.splitlines()[-1]

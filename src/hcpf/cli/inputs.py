@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 RETAIL = "retail"
 _RETAIL_VALUES = ("spend", "quantity", "invoices")
+_ROW_OPTIONS = ("returns", "drop_blank_ids", "drop_blank_values", "exclude_items")
 _SAMPLE_ENTRIES = 2_000_000
 """Entries of shards that commands use which need them in memory."""
 
@@ -85,27 +86,31 @@ class Source:
         return result
 
     def _read(self, lenient: bool) -> ReadResult:
-        from hcpf.data.annotated import find_h5ad, read_h5ad
+        from hcpf.data.annotated import read_h5ad
         from hcpf.data.interactions import Interactions
         from hcpf.data.readers import open_files, period_of, read_entries
         from hcpf.data.words import Words
 
+        duplicates = "error" if self.duplicates == "auto" else self.duplicates
         if self._is_retail():
             value, period = self.value or "spend", "1 December 2010 to 9 December 2011"
             currency = "£" if value == "spend" else ""
             noun = {"invoices": "number of invoices"}.get(value, value)
             words = Words("customer", "product", noun, currency, "retail", period)
-            return ReadResult(self._retail(), words)
+            return ReadResult(self._retail(), words, duplicates=duplicates)
         if is_shard_folder(self.data):
             from hcpf.data.shards.folder import Shards
 
-            return ReadResult(Shards.open(self.data[0]), Words())
+            names = "user", "item", "value", *_ROW_OPTIONS
+            self._refuse(names, "shards", ", or pass it to hcpf shard")
+            return ReadResult(Shards.open(self.data[0]), Words(), duplicates=duplicates)
         options = self.read_options()
-        h5ad = find_h5ad(self.data, user=self.user, item=self.item, value=self.value)
-        if h5ad is not None:
+        if (h5ad := self._h5ad()) is not None:
+            self._refuse(_ROW_OPTIONS, ".h5ad files")
             counts = read_h5ad(h5ad, options)
             data = Interactions(counts.matrix, counts.users, counts.items)
-            return ReadResult(data, Words(), [name_options(remark) for remark in counts.remarks])
+            remarks = [name_options(remark) for remark in counts.remarks]
+            return ReadResult(data, Words(), remarks, duplicates=duplicates)
         files = open_files(list(self.data), options)
         roles = self.columns_of(files[0])
         entries = read_entries(
@@ -134,6 +139,8 @@ class Source:
         moment = parse_moment(date)
         if self._is_retail():
             raise InputError("retail has no dates. Pass your own files.")
+        if is_shard_folder(self.data):
+            raise InputError("Shards have no dates. Pass the files that they were written from.")
         files = open_files(list(self.data), self.read_options())
         roles = self.columns_of(files[0])
         if time is None:
@@ -175,6 +182,23 @@ class Source:
         names = [part.name for part in fields(ReadOptions)]
         return ReadOptions(**{name: getattr(self, name) for name in names})
 
+    def is_table(self) -> bool:
+        """Return whether the data are files with rows and columns."""
+        return not self._is_retail() and not is_shard_folder(self.data) and self._h5ad() is None
+
+    def _h5ad(self) -> Path | None:
+        from hcpf.data.annotated import find_h5ad
+
+        return find_h5ad(self.data, user=self.user, item=self.item, value=self.value)
+
+    def _refuse(self, names: Sequence[str], data: str, instead: str = "") -> None:
+        """Raise an error on options that would have no effect."""
+        defaults = {part.name: part.default for part in fields(Source)}
+        for name in names:
+            if getattr(self, name) not in (defaults[name], []):
+                option = name.replace("_", "-")
+                raise InputError(f"--{option} has no effect on {data}. Remove it{instead}.")
+
     def _is_retail(self) -> bool:
         if RETAIL in self.data and len(self.data) > 1:
             raise InputError("retail cannot be combined with files. Pass either of them.")
@@ -185,6 +209,7 @@ class Source:
 
         if self.user or self.item:
             raise InputError("retail has its own columns. Remove --user and --item.")
+        self._refuse(_ROW_OPTIONS, "retail")
         value = self.value or "spend"
         if value not in _RETAIL_VALUES:
             raise InputError(

@@ -34,19 +34,12 @@ def shard(
     Files are streamed: memory is bounded by the numbers of users and items. The folder is then
     passed to fit, evaluate, info and compare instead of files.
     """
-    from hcpf.data.readers import open_files
     from hcpf.data.shards.folder import Shards
-    from hcpf.data.shards.streaming import stream_to_shards
 
-    read_options = source.read_options()
-    files = open_files(list(source.data), read_options)
-    roles = source.columns_of(files[0])
-    _, remarks = stream_to_shards(
-        files, output, user=roles.user, item=roles.item, value=roles.value, options=read_options,
-        n_shards=shards, append=append,
-    )  # fmt: skip
-    for remark in remarks:
-        note(name_options(remark))
+    if source.is_table():
+        _stream(source, output, shards, append)
+    else:
+        source.read().data.to_shards(output, n_shards=shards, append=append)
     data = Shards.open(output, check=False)
     n_bytes = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
     if as_json:
@@ -65,3 +58,19 @@ def shard(
         },
         f"Shards {output}",
     )
+
+
+def _stream(source: Source, output: Path, n_shards: int, append: bool) -> None:
+    """Write the rows of files as shards; report on stderr what was decided."""
+    from hcpf.data.readers import open_files
+    from hcpf.data.shards.streaming import stream_to_shards
+
+    read_options = source.read_options()
+    files = open_files(list(source.data), read_options)
+    roles = source.columns_of(files[0])
+    _, remarks = stream_to_shards(
+        files, output, user=roles.user, item=roles.item, value=roles.value, options=read_options,
+        n_shards=n_shards, append=append,
+    )  # fmt: skip
+    for remark in remarks:
+        note(name_options(remark))
