@@ -25,7 +25,8 @@ def components(
         Literal["relevance", "scaled", "share", "mean"],
         typer.Option(
             "--kind",
-            help="What to rank items by: relevance (share and lift, for words and products), "
+            metavar="SCORE",
+            help="Score to rank items by: relevance (share and lift, for words and products), "
             "scaled (the factor times the activity parameter, for genes), or share or mean (the "
             "most frequent items).",
         ),

@@ -49,16 +49,19 @@ OnDuplicates = Annotated[
     Duplicates,
     _rows(
         "--duplicates",
-        help="How to merge the rows of a repeated pair; auto sums them if a column has dates, "
-        "times or invoices, and otherwise they are an error.",
+        metavar="RULE",
+        help="How to merge the rows of a repeated pair: sum, mean, last, or error; auto sums them "
+        "if a column has dates, times or invoices, and otherwise they are an error.",
     ),
 ]
 OnReturns = Annotated[
     Returns,
     _rows(
         "--returns",
+        metavar="RULE",
         help="Negative values: net subtracts them from the pair, drop drops these rows, and both "
-        "leave out pairs at or below 0; keep keeps them; auto is an error for amounts and counts.",
+        "leave out pairs at or below 0; keep keeps them; error refuses them, as auto does in "
+        "amounts and counts.",
     ),
 ]
 DropBlankIds = Annotated[

@@ -48,6 +48,7 @@ By = Annotated[
     Literal["consensus", "probability", "value", "expected_value"],
     typer.Option(
         "--by",
+        metavar="SCORE",
         help="Score to rank by: consensus of the fits, probability that the pair is observed, "
         "value (value if observed) or expected_value.",
     ),
