@@ -10,6 +10,7 @@ import pytest
 from hcpf import plots
 from hcpf.errors import InputError
 from hcpf.evaluate import Candidate, ComponentPath, Score, calibration, split
+from hcpf.evaluate.agreement import Consensus, ConsensusCandidate, Stability
 from report.reporting import fitted
 
 
@@ -79,6 +80,26 @@ def test_component_path():
     text = chart.to_svg()
     assert f"best by one standard error: {path.best}" in text
     assert [f">{k}</text>" in text for k in (10, 20, 50)] == [True] * 3
+
+
+def test_consensus_omits_what_is_not_a_number():
+    # K = 1 has no silhouette, and clusters that overlap have a negative one.
+    silhouettes = {1: np.nan, 2: 0.9, 4: np.nan, 8: -0.5}
+    candidates = [
+        ConsensusCandidate(k, Stability(s, 0.5, 1.0), Score(-5.0, 0.1), 1.0, Score(0.0, 0.0), None)
+        for k, s in silhouettes.items()
+    ]
+    chart = plots.consensus(Consensus(candidates, None, None, None, {}))[0]
+    x, y = series(chart, "silhouette")
+    np.testing.assert_array_equal([x, y], [[2, 8], [0.9, -0.5]])
+    np.testing.assert_array_equal(series(chart, "matched cosine")[1], 0.5)
+    text = chart.to_svg()
+    assert "nan" not in text
+    heights = [float(cy) for cy in re.findall(r'<circle[^>]* cy="([-\d.]+)"', text)]
+    assert len(set(heights)) >= 3  # 0.9, 0.5 and -0.5 are at different heights
+    none = plots.consensus(Consensus(candidates[:1], None, None, None, {}))[0]
+    assert not len(series(none, "silhouette")[0])
+    assert 'd="M"' not in none.to_svg()
 
 
 def test_charts_stand_alone(model, tmp_path):

@@ -242,7 +242,7 @@ def consensus(found: Consensus) -> Charts:
         "How stable are the components?",
         "Higher is better; at 1 all fits find the same components.",
         across,
-        Axis.over("stability", [0.0, 1.0]),
+        Axis.over("stability", [0.0, 1.0], *lines.values()),  # a silhouette may be negative
     )
     for (name, values), style in zip(lines.items(), ("model", "observed"), strict=True):
         stability.line(name, sizes, values, style, dots=True)

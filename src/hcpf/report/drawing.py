@@ -270,7 +270,12 @@ class Chart(Drawing):
         self._add(f"band {css}", self._path(*both) + "Z", name, "area")
 
     def line(self, name: str, xs: Numbers, ys: Numbers, css: str, *, dots: bool = False) -> None:
-        """Add a line, with a tooltip at each of its points."""
+        """Add a line, with a tooltip at each of its points; points that are not finite are omitted.
+
+        The legend names a line without points, too.
+        """
+        known = np.isfinite(np.asarray(ys, dtype=np.float64))
+        xs, ys = np.asarray(xs)[known], np.asarray(ys)[known]
         self._add(f"line {css}", self._path(xs, ys), name, "line")
         self._add_dots(name, xs, ys, f"dot {css}" if dots else "ghost", 3.0)
 
@@ -325,7 +330,8 @@ class Chart(Drawing):
 
     def _path(self, xs: Numbers, ys: Numbers) -> str:
         x, y = self._at(xs, ys)
-        return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True))
+        points = "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(x, y, strict=True))
+        return f"M{points}" if points else ""
 
     def _body(self) -> tuple[Markup, float]:
         legend, top = self._draw_legend()
