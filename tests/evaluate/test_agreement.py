@@ -167,6 +167,9 @@ def test_align_finds_permuted_components_by_the_names_of_items():
         align(first, stranger)
     with pytest.raises(ParameterError, match="fit must be less than 1"):
         align(first, second, fits=(0, 1))
+    for wrong in (0, (0, 0, 0)):
+        with pytest.raises(ParameterError, match="fits must be two integers"):
+            align(first, second, fits=wrong)
 
 
 def test_of_several_fits_one_is_aligned(world):

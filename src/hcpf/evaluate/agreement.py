@@ -16,7 +16,7 @@ from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis
 from hcpf.core.posterior import FactorPosterior, Posterior, unit_rows
 from hcpf.data.interactions import Interactions
-from hcpf.errors import InputError
+from hcpf.errors import InputError, ParameterError
 from hcpf.estimator import HCPF
 from hcpf.evaluate.comparison import ModelScores, fit_and_score, fit_to
 from hcpf.evaluate.components import (
@@ -242,6 +242,8 @@ def align(first: Any, second: Any, *, fits: tuple[int, int] = (0, 0)) -> Compone
     [0, 1]
     """
     models = fitted_model(first), fitted_model(second)
+    if np.shape(fits) != (2,):
+        raise ParameterError(f"fits must be two integers, a fit of each model; got {fits!r}.")
     posteriors = [fit_at(model, fit) for model, fit in zip(models, fits, strict=True)]
     positions = models[1].item_index.known(models[0].items)
     common = np.flatnonzero(positions >= 0)
