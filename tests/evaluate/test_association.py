@@ -73,6 +73,14 @@ def test_labels_that_say_nothing_are_refused(labels, message):
         component_association(model_of(np.ones((60, 2))), labels)
 
 
+def test_a_series_with_repeated_ids_is_refused():
+    pandas = pytest.importorskip("pandas")
+    labels = pandas.Series(LABELS)
+    twice = pandas.concat([labels, labels[:7]])
+    with pytest.raises(InputError, match="7 of 67 ids are repeated"):
+        component_association(model_of(np.ones((60, 2))), twice)
+
+
 def test_a_frame_is_not_labels():
     pandas = pytest.importorskip("pandas")
     with pytest.raises(InputError, match="labels is a data frame"):

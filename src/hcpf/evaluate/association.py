@@ -106,6 +106,11 @@ def _groups(labels: Any, users: IdIndex) -> tuple[NDArray[Any], NDArray[np.int64
         raise InputError("labels is a data frame. Pass one of its columns.")
     if isinstance(labels, Mapping) or hasattr(labels, "to_dict"):
         by_id: dict[Any, Any] = dict(labels.items())
+        if len(by_id) < len(labels):
+            raise InputError(
+                f"labels: {len(labels) - len(by_id):,} of {len(labels):,} ids are repeated. Pass "
+                "one label per user, for example labels[~labels.index.duplicated()]."
+            )
         positions = users.known(list(by_id)) if by_id else np.zeros(0, np.int64)
         for position, label in zip(positions, by_id.values(), strict=True):
             if position >= 0:
