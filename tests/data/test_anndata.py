@@ -346,3 +346,19 @@ def test_write_anndata_refuses_strange_names_or_leaves_them_empty(fitted):
         model.write_anndata(adata, kind="loading")
     with pytest.raises(InputError, match="key must be a name"):
         model.write_anndata(adata, key="")
+    with pytest.raises(InputError, match="adata must be an AnnData, got ndarray"):
+        model.write_anndata(COUNTS)
+
+
+def test_write_anndata_removes_the_columns_of_a_larger_model(fitted):
+    model, adata = fitted
+    smaller = HCPF(2, element="geometric", n_fits=1, max_iter=3, random_state=0).fit(adata)
+    written = adata.copy()
+    written.obs["hcpf_2_of_mine"] = 1.0
+    model.write_anndata(written, obs_columns=True)
+    smaller.write_anndata(written, obs_columns=True)
+    own = set(adata.obs.columns)
+    assert set(written.obs.columns) - own == {"hcpf_0", "hcpf_1", "hcpf_2_of_mine"}
+    written.uns["hcpf"] = "a text of mine"
+    smaller.write_anndata(written, obs_columns=True)
+    assert written.uns["hcpf"]["n_components"] == 2

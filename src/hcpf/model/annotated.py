@@ -28,14 +28,18 @@ def write_anndata(
     is_strict, has_columns = flag("strict", strict), flag("obs_columns", obs_columns)
     if not isinstance(key, str) or not key:
         raise InputError(f"key must be a name such as 'hcpf', got {key!r}.")
+    if not all(hasattr(adata, name) for name in ("obsm", "varm", "uns", "obs_names", "var_names")):
+        raise InputError(f"adata must be an AnnData, got {type(adata).__name__}.")
     cells = _rows_of(model, Axis.USERS, model.user_index, adata.obs_names, kind, is_strict)
     genes = _rows_of(model, Axis.ITEMS, model.item_index, adata.var_names, kind, is_strict)
+    n_before = _n_columns(adata.uns.get(key))
     adata.obsm[f"X_{key}"] = cells
     adata.varm[key] = genes
     adata.uns[key] = _about(model, kind)
     if has_columns:
         columns = {f"{key}_{k}": cells[:, k] for k in range(cells.shape[1])}
-        others = adata.obs.drop(columns=[name for name in columns if name in adata.obs])
+        old = [f"{key}_{k}" for k in range(max(n_before, len(columns)))]
+        others = adata.obs.drop(columns=[name for name in old if name in adata.obs])
         adata.obs = others.assign(**columns)
 
 
@@ -59,6 +63,14 @@ def _rows_of(
     values: FloatArray = factor_values(model, axis, kind)[positions]
     values[is_new] = np.nan
     return values.astype(np.float32)
+
+
+def _n_columns(about: Any) -> int:
+    """Return how many columns an earlier model had that was written under the same key."""
+    try:
+        return int(about["n_components"]) * int(about["n_fits"])
+    except (KeyError, TypeError, ValueError, IndexError):
+        return 0
 
 
 def _about(model: "FittedModel", kind: str) -> dict[str, Any]:
