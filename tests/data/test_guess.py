@@ -38,6 +38,12 @@ def table(text):
         ("index:integer acct:text line_code:integer gbp:real", "acct line_code gbp"),
         ("invoice:integer client:text thing:text total:real", "client thing total"),
         ("sku:text gbp:real cust:text", "cust sku gbp"),
+        ("Bestelldatum:time Kunde:text Artikel:integer Titel:text Menge:integer Betrag:real",
+         "Kunde Artikel Betrag"),
+        ("Commande:integer Client:text Produit:text Quantité:integer Montant:real",
+         "Client Produit Montant"),
+        ("Importe:real Cantidad:integer Artículo:text Cliente:integer Pedido:text",
+         "Cliente Artículo Importe"),
     ],
 )  # fmt: skip
 def test_guesses(columns, expected):

@@ -66,6 +66,7 @@ def test_names_from_the_data_themselves(tmp_path):
     [
         ("Invoice,Code,Remark,Paid", "cannot tell which column has the names"),
         ("Invoice,Paid,Description,Code", "names of items from Description, by Paid"),
+        ("Rechnung,Artikel,Titel,Betrag", "names of items from Titel, by Artikel"),
     ],
 )
 def test_columns_of_names(tmp_path, header, message):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hcpf.data.english import in_english, without_accents
 from hcpf.data.files.base import ColumnKind, FileColumn
 from hcpf.data.read_options import split_product
 from hcpf.errors import InputError
@@ -32,7 +33,9 @@ _AMOUNTS = (
     "donation", "paid", "price", "cost", "payment",
 )  # fmt: skip
 _QUANTITIES, _PRICES = ("quantity", "qty", "units", "pieces"), ("price", "cost")
-_ANY = frozenset({"id", "ids", "no", "nr", "num", "number", "code", "key", "total", "of", "the"})
+_ANY = frozenset(
+    {"id", "ids", "no", "nr", "num", "nummer", "number", "code", "key", "total", "of", "the"}
+)
 _ROW_NUMBERS = frozenset({"unnamed", "index", "row", "rows", "rowid", "rownum"})
 _EVENTS = frozenset({"invoice", "order", "receipt", "transaction", "basket", "session"})
 _TIMES = frozenset({"time", "timestamp", "date", "datetime", "year", "month", "day", "ts"})
@@ -202,9 +205,9 @@ def _list(columns: Sequence[FileColumn]) -> str:
 
 
 def _words(name: str) -> Iterator[str]:
-    """Yield the words of a name: the same for "CustomerID", "customer_id" and "Customer Id"."""
-    for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name):
-        yield word.lower()
+    """Yield the words of a name: the same for "CustomerID", "customer_id" and "Kunden-ID"."""
+    for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", without_accents(name)):
+        yield in_english(word.lower())
 
 
 def _rank(column: FileColumn, words: tuple[str, ...]) -> tuple[int, int] | None:

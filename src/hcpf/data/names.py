@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hcpf.data.canonical import IdArray, plain
+from hcpf.data.english import in_english, without_accents
 from hcpf.data.files import TableFile, find_files, open_file
 from hcpf.errors import InputError
 
@@ -114,7 +115,10 @@ def _count_pairs(file: TableFile, first: str, second: str) -> Counter[tuple[str,
 
 
 def _name_column(file: TableFile) -> str:
-    words = [set(re.findall("[a-z]+", _spaced(name).lower())) for name in file.names]
+    words = [
+        {in_english(word) for word in re.findall("[a-z]+", _spaced(name).lower())}
+        for name in file.names
+    ]
     for word in _NAME_WORDS:
         for name, mine in zip(file.names, words, strict=True):
             if word in mine:
@@ -122,14 +126,14 @@ def _name_column(file: TableFile) -> str:
     if len(file.names) == 2:
         return file.names[1]
     raise InputError(
-        f"{file.path}: names: cannot tell which column has the names of the items. Call it 'name', "
-        f"or use no names where the ids are names. Columns: {', '.join(file.names)}."
+        f"{file.path}: names: cannot tell which column has the names of the items. Rename it "
+        f"to 'name', or use no names where the ids are names. Columns: {', '.join(file.names)}."
     )
 
 
 def _spaced(name: str) -> str:
-    """Return the words of a name such as ProductName apart."""
-    return re.sub("(?<=[a-z])(?=[A-Z])", " ", name)
+    """Return the words of a name such as ProductName apart, without accents."""
+    return re.sub("(?<=[a-z])(?=[A-Z])", " ", without_accents(name))
 
 
 def id_column(file: TableFile, name: str, items: set[str], purpose: str) -> str:

@@ -4,8 +4,12 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from hcpf.data.english import in_english
+
 _MAX_LENGTH = 24  # characters of a noun
-_KEYS = frozenset({"id", "ids"})
+_KEYS = frozenset({"id", "ids", "no", "nr", "nummer"})
+_CAPITALS = "A-ZÀ-ÖØ-Þ"
+_SMALL = rf"[^\W\d_{_CAPITALS}]"
 _PLURALS = frozenset({"stars", "hours", "minutes", "plays", "visits", "clicks", "views", "units"})
 """Columns of values whose singular is a number of them."""
 
@@ -93,10 +97,13 @@ def noun(name: str, role: str) -> str:
 
     >>> noun("CustomerID", "user"), noun("stock_code", "item"), noun("f0", "user")
     ('customer', 'stock code', 'user')
+    >>> noun("Kunden-Nr", "user"), noun("Käufer", "user"), noun("Händler", "user")
+    ('customer', 'buyer', 'händler')
     """
-    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_a-zA-Z]+", name)
+    words = re.findall(rf"[{_CAPITALS}]+(?!{_SMALL})|[{_CAPITALS}]?{_SMALL}+", name)
     while words and words[-1].lower() in _KEYS:
         words.pop()
+    words = [in_english(word) for word in words]
     text = " ".join(word if word.isupper() and len(word) > 1 else word.lower() for word in words)
     if name.isupper() and len(words) > 1:
         text = text.lower()
