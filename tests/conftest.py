@@ -27,7 +27,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 @pytest.fixture(autouse=True)
 def quiet_logger() -> None:
     """Log warnings only, whatever Ray made of the root logger or a command of ours, before."""
-    logging.getLogger("hcpf").setLevel(logging.WARNING)
+    logging.getLogger().setLevel(logging.WARNING)
+    logging.getLogger("hcpf").setLevel(logging.NOTSET)
 
 
 @pytest.fixture
