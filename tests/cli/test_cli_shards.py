@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from hcpf import Shards, simulate
+from hcpf import HCPF, Shards, simulate
 from hcpf.elements import Gamma
 
 
@@ -118,3 +118,13 @@ def test_options_without_effect_are_refused(run, folder, tmp_path, command, mess
     result = run([words.get(word, word) for word in command.split()])
     assert result.exit_code == 1
     assert message in result.stderr.splitlines()[-1]
+
+
+def test_models_are_updated_and_fold_in_users_from_shards(run, run_json, folder, tmp_path):
+    data = Shards.open(folder).to_memory()
+    model = HCPF(2, element="gamma", n_fits=1, max_iter=3, random_state=0).fit(data)
+    model.save(tmp_path / "m")
+    assert len(run_json("fold-in", tmp_path / "m", folder, "-n", 1)) > 50
+    result = run(["update", str(tmp_path / "m"), str(folder), "--duplicates", "sum"])
+    assert result.exit_code == 0
+    assert f"{data.n_observed:,} pairs had an entry before: the values were added" in result.stderr

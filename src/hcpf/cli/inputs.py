@@ -226,12 +226,19 @@ def is_shard_folder(data: Sequence[str]) -> bool:
     return len(data) == 1 and is_shards(Path(data[0]))
 
 
+def all_in_memory(data: "Interactions") -> "Interactions":
+    """Return data with all entries in memory, also those of shards."""
+    from hcpf.data.shards.folder import Shards
+
+    return data.to_memory() if isinstance(data, Shards) else data
+
+
 def in_memory(data: "Interactions") -> "Interactions":
-    """Return data whose entries are in memory: of shards, a sample of the users."""
+    """Return data whose entries are in memory: of large shards, a sample of the users."""
     from hcpf.data.shards.folder import Shards
 
     if not isinstance(data, Shards) or data.n_observed <= _SAMPLE_ENTRIES:
-        return data.to_memory() if isinstance(data, Shards) else data
+        return all_in_memory(data)
     sample = data.sample(_SAMPLE_ENTRIES, random_state=0)
     note(
         f"Uses a sample of the shards: {sample.n_users:,} of {data.n_users:,} users with "

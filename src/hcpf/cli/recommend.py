@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.inputs import Source, load_model, parse_ids, read_names, with_source
+from hcpf.cli.inputs import Source, all_in_memory, load_model, parse_ids, read_names, with_source
 from hcpf.cli.output import (
     Field,
     for_terminal,
@@ -142,7 +142,7 @@ def fold_in(
         prepare_table(output, overwrite=overwrite)
     fitted = load_model(model)
     lists = _Lists(n, by, True, details, read_names(names, fitted.items), exposure)
-    new = fitted.fold_in(source.read().data, user_exposure=user_exposure)
+    new = fitted.fold_in(all_in_memory(source.read().data), user_exposure=user_exposure)
     lists.give(new, new.users, output, overwrite, as_json)
 
 

@@ -9,7 +9,7 @@ import typer
 from hcpf.cli import options
 from hcpf.cli.errors import INTERRUPTED
 from hcpf.cli.fit import show_fit
-from hcpf.cli.inputs import Source, load_model, prepare_model, with_source
+from hcpf.cli.inputs import Source, all_in_memory, load_model, prepare_model, with_source
 from hcpf.cli.output import note, note_written, show_json
 
 
@@ -39,13 +39,14 @@ def update(
         prepare_model(output, overwrite=overwrite)
     fitted = load_model(model)
     found = source.read()
+    entries = all_in_memory(found.data)
     from hcpf.data.words import count
     from hcpf.estimator import HCPF
     from hcpf.model.inspect import describe_fit
 
     updated = HCPF.from_model(fitted)
     updated.partial_fit(
-        found.data, duplicates=found.duplicates, user_exposure=user_exposure,
+        entries, duplicates=found.duplicates, user_exposure=user_exposure,
         item_exposure=item_exposure, n_threads=threads,
     )  # fmt: skip
     new, target = replace(updated.model_, words=fitted.words), output or model
@@ -69,7 +70,7 @@ def update(
         f"Added {facts['new_entries']:,} entries, {facts['new_users']:,} users and "
         f"{facts['new_items']:,} items."
     )
-    n_again = found.data.n_observed - int(facts["new_entries"])
+    n_again = entries.n_observed - int(facts["new_entries"])
     if n_again and found.duplicates != "error":
         how = {"sum": "values were added", "mean": "mean was taken", "last": "new value counts"}
         note(f"{count(n_again, 'pair')} had an entry before: the {how[found.duplicates]}.")
