@@ -44,7 +44,7 @@ _DENSE_BASE_PASSES, _DENSE_PASSES = 36, (10, 30)
 depend on the value model, so that compound models start from noise."""
 _MARGIN = 0.1
 """Nats per held-out entry behind the leader, at an early look, that the last passes may make up."""
-_MAX_HURDLE_DEFICIT = 0.2
+_MAX_HURDLE_DEFICIT = 0.1
 """Nats per held-out entry behind the best hurdle model, beyond which an element is not tried as a
 compound model."""
 
