@@ -25,7 +25,7 @@ from hcpf.data.held_out import HeldOutPairs
 from hcpf.training.checkpoint import Checkpoint
 from hcpf.training.element_update import best_dispersion, has_dispersion, update_element
 from hcpf.training.held_out import validation_log_likelihood
-from hcpf.training.settings import SVI, Algorithm1, FitPlan
+from hcpf.training.settings import CAVI, SVI, Algorithm1, FitPlan
 from hcpf.training.solvers.algorithm1 import algorithm1_pass
 from hcpf.training.solvers.cavi import cavi_pass, forget_theta, moves_theta, push, restart_if_fallen
 from hcpf.training.solvers.svi import svi_pass
@@ -173,6 +173,7 @@ def _make_pass(fit: Fit) -> None:
     elif isinstance(solver, Algorithm1):
         algorithm1_pass(state, shard, solver, fit_prior=fit_prior)
     else:
+        assert isinstance(solver, CAVI), f"no pass is written for {solver!r}"
         if plan.has_momentum:
             push(state, shard)
         cavi_pass(state, shard, comm, fit_prior=fit_prior)
