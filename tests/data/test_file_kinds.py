@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 import sqlite3
 import zipfile
 from contextlib import closing
@@ -255,6 +256,22 @@ def test_tables_are_written_as_spreadsheets(tmp_path):
     assert read(path) == {("=1+1", 1): 1.5, ("007", 2): 2.25, ("Zoë", 3): 3.0}
     with pytest.raises(InputError, match="exists already"):
         table.write(path)
+
+
+def test_a_spreadsheet_shows_all_digits_of_an_id(tmp_path):
+    path = tmp_path / "lists.xlsx"
+    isbns, names = [9783055059367, 9783159269506], ["Das große Buch – Band 4", "x"]
+    Table(item=isbns, name=names, key=[9007199254740993, 7], p=[0.5, 0.25]).write(path)
+    with zipfile.ZipFile(path) as book:
+        sheet = book.read("xl/worksheets/sheet1.xml").decode()
+        styles = book.read("xl/styles.xml").decode()
+    style = re.search(r'<c r="A2" s="(\d+)"><v>9783055059367</v>', sheet)
+    formats = re.findall(r'<xf numFmtId="(\d+)"', styles.split("<cellXfs")[1])
+    assert formats[int(style[1])] == "1"  # 0, not General: no 9.78306E+12
+    widths = [float(width) for width in re.findall(r'width="([\d.]+)"', sheet)]
+    assert widths[0] > 13
+    assert widths[1] > len(names[0])
+    assert "<t>9007199254740993</t>" in sheet  # a number would lose its last digit
 
 
 def test_a_sheet_has_a_last_row(tmp_path, monkeypatch):

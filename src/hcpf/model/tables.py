@@ -340,6 +340,7 @@ class Explanation(Table):
 
 _MAX_ROWS = 1_048_576  # rows of a sheet, header included
 _MAX_WIDTH = 40  # characters of a column
+_MAX_EXACT = 10**15  # spreadsheets keep 15 digits of a number
 
 
 class SpreadsheetWriter:
@@ -363,8 +364,7 @@ class SpreadsheetWriter:
         self._sheet = self._book.add_worksheet("Table")
         self._sheet.freeze_panes(1, 0)
         self._n_rows = 1
-        for position, name in enumerate(schema.names):
-            self._sheet.set_column(position, position, min(max(len(name) + 2, 12), _MAX_WIDTH))
+        self._integer = self._book.add_format({"num_format": "0"})
         bold = self._book.add_format({"bold": True})
         for position, name in enumerate(schema.names):
             self._sheet.write_string(0, position, name, bold)
@@ -377,13 +377,30 @@ class SpreadsheetWriter:
                 "or .csv file."
             )
         sheet, columns = self._sheet, [column.to_pylist() for column in table.columns]
+        if self._n_rows == 1:
+            self._set_widths(table.column_names, columns)
         for number, row in enumerate(zip(*columns, strict=True), self._n_rows):
             for position, cell in enumerate(row):
                 if isinstance(cell, str):
                     sheet.write_string(number, position, cell)
+                elif isinstance(cell, int):
+                    self._write_integer(number, position, cell)
                 elif cell is not None:
                     sheet.write_number(number, position, cell)
         self._n_rows += table.num_rows
+
+    def _set_widths(self, names: list[str], columns: list[list[Any]]) -> None:
+        for position, (name, cells) in enumerate(zip(names, columns, strict=True)):
+            shown = (len(str(cell)) for cell in cells if isinstance(cell, str | int))
+            width = 2 + max(len(name), 10, max(shown, default=0))
+            self._sheet.set_column(position, position, min(width, _MAX_WIDTH))
+
+    def _write_integer(self, row: int, column: int, number: int) -> None:
+        """Write all digits of an id, of which a spreadsheet would show 9.78306E+12."""
+        if abs(number) < _MAX_EXACT:
+            self._sheet.write_number(row, column, number, self._integer)
+        else:
+            self._sheet.write_string(row, column, str(number))
 
     def close(self) -> None:
         """Complete the file; where that fails, an OSError tells why."""
