@@ -89,7 +89,7 @@ def write_report(
     if os.path.lexists(target) and (not flag("overwrite", overwrite) or target.is_dir()):
         raise InputError(f"{target} exists already: pass overwrite=True to replace a file.")
     seed = whole("random_state", random_state, least=0)
-    with progress_bar(progress, "Report", _STAGES) as advance:
+    with progress_bar(progress, "Report", _STAGES, is_even=False) as advance:
         advance(0, "reading the model")
         fitted = fitted_model(model)
         advance(1, "scoring held-out pairs")

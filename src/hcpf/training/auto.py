@@ -151,8 +151,10 @@ class Search:
     def value_model(self, values: FloatArray) -> ValueModel:
         """Return the best value model for all values: hurdle models first, then compound ones."""
         kinds = [type(element) for element in candidate_elements(values)]
-        n_fits = 4 * len(kinds)  # about as many
-        with progress_bar(self.plan.progress, "Choosing the element", n_fits) as self._advance:
+        n_fits = 6.0 * len(kinds)  # about as many
+        with progress_bar(
+            self.plan.progress, "Choosing the element", n_fits, is_estimate=True
+        ) as self._advance:
             hurdles = self._race_hurdles(kinds)
             if self.sample.is_dense:
                 self._race_dense_compounds(kinds)
