@@ -1,5 +1,6 @@
 """``hcpf components``."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -111,15 +112,14 @@ def _show(found: "Components", best: "TopItems", names: dict[str, str]) -> None:
     from hcpf.data.names import item_labels
 
     large = [k for k in range(len(found)) if found.share[k] >= _SMALL]
-    records = [
-        {
-            "component": found.number[k],
-            "share": found.share[k],
-            "value_share": None if found.value_share is None else found.value_share[k],
-            "items": ", ".join(item_labels(best.of(found.number[k])[:_IN_A_LINE], names)),
-        }
-        for k in large
-    ]
+    records: dict[Any, dict[str, Any]] = {}
+    for k in large:
+        mine = best.of(found.number[k])[:_IN_A_LINE]
+        items = ", ".join(item_labels(mine, names))
+        value_share = None if found.value_share is None else found.value_share[k]
+        row = {"component": found.number[k], "share": found.share[k], "value_share": value_share}
+        key = tuple(mine.tolist()) if sys.stdout.isatty() else k  # unused ones are all alike
+        records.setdefault(key, {**row, "items": items})
     valued = [Field("value_share", "Share of values", percent)] * (found.value_share is not None)
     show_rows(
         [
@@ -128,7 +128,12 @@ def _show(found: "Components", best: "TopItems", names: dict[str, str]) -> None:
             *valued,
             Field("items", "Items", str, right=False),
         ],
-        records,
+        records.values(),
     )
+    if n_alike := len(large) - len(records):
+        note(
+            f"{n_alike} more have the same items as one of these: components that the data do not "
+            "need are all alike."
+        )
     if len(large) < len(found):
         note(f"{len(found) - len(large)} further components account for less than 0.1% each.")
