@@ -66,6 +66,7 @@ def _describe(
 
 def _show(about: dict[str, Any], named: bool) -> None:
     item = f"{about['item']} ({about['name']})" if about["name"] else about["item"]
+    has_it = any(row["source"] == about["item"] for row in about["sources"])
     if sys.stdout.isatty():
         show_facts(
             {
@@ -74,6 +75,7 @@ def _show(about: dict[str, Any], named: bool) -> None:
                 f"to {number(about['high'])})",
                 "expected value": about["expected_value"],
                 "entries user / item": for_terminal(about)["entries"],
+                **({"observed": "yes: the pair's own entry is below, too"} if has_it else {}),
             },
             f"User {about['user']}, item {item}",
         )

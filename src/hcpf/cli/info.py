@@ -185,7 +185,7 @@ def _show_model(about: dict[str, Any]) -> None:
             **({"exposures": exposures} if exposures else {}),
             "passes": ending_text(about),
             "ELBO": elbo_text(about),
-            "fit time": duration(about["seconds"]),
+            "fit time": duration(about["seconds"]) + " for the first fit" * (about["fits"] > 1),
             "written": f"{about['written']} by hcpf {about['version']}",
             "on disk": readable_size(about["bytes"]),
         },

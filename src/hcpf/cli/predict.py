@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 _LEVEL = 0.9
 _FIELDS = (
-    Field("user", "User", str, right=False),
-    Field("item", "Item", str, right=False),
+    Field("user", "User", str, right=False, wraps=True),
+    Field("item", "Item", str, right=False, wraps=True),
     PROBABILITY,
     VALUE,
     EXPECTED,

@@ -112,7 +112,12 @@ class IdIndex:
         ids = as_ids(self.name, wanted)
         mine, theirs = _describe(self.ids), _describe(ids)
         if ids.size and mine != theirs:
-            raise InputError(f"{self.name}: the fitted ids are {mine}, but these are {theirs}.")
+            others = [one for one in map(plain, ids.flat) if not str(one).isdecimal()]
+            example = others[0] if others else plain(ids.flat[0])
+            raise InputError(
+                f"{self.name}: the fitted ids are {mine}, but these are {theirs}, for example "
+                f"{example!r}.{self._hint(example)}"
+            )
         return ids
 
     def _hint(self, unknown: Any) -> str:
