@@ -21,6 +21,7 @@ from hcpf.cli.output import (
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:
+    from hcpf.data.words import Words
     from hcpf.evaluate import Calibration, Evaluation, Split
 
 _SCORES = {
@@ -92,9 +93,10 @@ def evaluate(
         prepare_file(output, overwrite=overwrite)
     settings = value_model_settings(element, vary_by, hurdle, train_on)
     settings |= {"n_components": components, "n_fits": fits, "max_iter": max_iter}
+    words = None
     if like is not None:
-        settings = _settings_like(context, like, user_exposure, item_exposure)
-    parts = _split(source, test, by_time, time, seed)
+        settings, words = _settings_like(context, like, user_exposure, item_exposure)
+    parts = _split(source, words, test, by_time, time, seed)
     from hcpf.estimator import HCPF
     from hcpf.evaluate import evaluate_model
     from hcpf.model.inspect import describe_value_model
@@ -130,8 +132,8 @@ _SET_BY_MODEL = {
 
 def _settings_like(
     context: typer.Context, folder: Path, user_exposure: str | None, item_exposure: str | None
-) -> dict[str, Any]:
-    """Return the settings of a saved model, its choices among them, to fit it to other data."""
+) -> "tuple[dict[str, Any], Words]":
+    """Return the settings of a saved model, its choices among them, and its words."""
     for name, option in _SET_BY_MODEL.items():
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":
@@ -152,21 +154,23 @@ def _settings_like(
         settings["element"] = type(value_model.element)()
     if settings["tempering"] == "auto":
         settings["tempering"] = fitted.tempering
-    return settings | {"vary_by": value_model.vary_by, "hurdle": value_model.hurdle}
+    settings |= {"vary_by": value_model.vary_by, "hurdle": value_model.hurdle}
+    return settings, fitted.words
 
 
 def _split(
-    source: Source, test: float, by_time: str | None, time: str | None, seed: int
-) -> "Split":
+    source: Source, words: "Words | None", test: float, by_time: str | None, time: str | None,
+    seed: int,
+) -> "Split":  # fmt: skip
     """Read the data and hold out some entries, at random or by time."""
     if by_time is None:
         if time is not None:
             raise InputError("--time requires --by-time DATE.")
-        entries = source.read().data
+        entries = source.read(like=words).data
         from hcpf.evaluate import split
 
         return split(entries, test=test, validation=0.01, random_state=seed)
-    before, after = source.read_before_and_after(by_time, time)
+    before, after = source.read_before_and_after(by_time, time, words)
     from hcpf.evaluate import split_by_time
 
     parts = split_by_time(before, after, validation=0.01, random_state=seed)

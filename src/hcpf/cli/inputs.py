@@ -73,19 +73,20 @@ class Source:
     layer: options.Layer = None
     use_raw: options.UseRaw = False
 
-    def read(self, *, lenient: bool = False) -> ReadResult:
+    def read(self, *, lenient: bool = False, like: "Words | None" = None) -> ReadResult:
         """Read the data and report on stderr what was detected and done.
 
+        ``like`` has the words of a model: its columns are taken unless others are given.
         With ``lenient``, rows that are an error are dropped and described, repeated pairs are
         summed, and what was done is in the result only.
         """
-        result = self._read(lenient)
+        result = self._read(lenient, like)
         if not lenient:
             for remark in result.remarks:
                 note(remark)
         return result
 
-    def _read(self, lenient: bool) -> ReadResult:
+    def _read(self, lenient: bool, like: "Words | None") -> ReadResult:
         from hcpf.data.annotated import read_h5ad
         from hcpf.data.interactions import Interactions
         from hcpf.data.readers import open_files, period_of, read_entries
@@ -111,8 +112,9 @@ class Source:
             data = Interactions(counts.matrix, counts.users, counts.items)
             remarks = [name_options(remark) for remark in counts.remarks]
             return ReadResult(data, Words(), remarks, duplicates=duplicates)
+        self._refuse_models()
         files = open_files(list(self.data), options)
-        roles = self.columns_of(files[0])
+        roles = self.columns_of(files[0], like)
         entries = read_entries(
             files, user=roles.user, item=roles.item, value=roles.value, options=options,
             lenient=lenient,
@@ -128,7 +130,7 @@ class Source:
         return ReadResult(data, words, remarks, entries.n_repeated, entries.duplicates, problems)
 
     def read_before_and_after(
-        self, date: str, time: str | None
+        self, date: str, time: str | None, like: "Words | None" = None
     ) -> "tuple[Interactions, Interactions]":
         """Read the rows before a date and those from then on; report what was done."""
         from hcpf.data.guess import time_column
@@ -141,8 +143,9 @@ class Source:
             raise InputError("retail has no dates. Pass your own files.")
         if is_shard_folder(self.data):
             raise InputError("Shards have no dates. Pass the files that they were written from.")
+        self._refuse_models()
         files = open_files(list(self.data), self.read_options())
-        roles = self.columns_of(files[0])
+        roles = self.columns_of(files[0], like)
         if time is None:
             time = time_column(files[0].columns)
             note(f"time = {time} (detected; else --time)")
@@ -155,17 +158,19 @@ class Source:
         before, after = (Interactions(part.matrix, part.users, part.items) for part in both)
         return before, after
 
-    def columns_of(self, file: "TableFile") -> "ColumnRoles":
-        """Return the columns of a file; report on stderr what was detected."""
+    def columns_of(self, file: "TableFile", like: "Words | None" = None) -> "ColumnRoles":
+        """Return the columns of a file, like those of a model; report what was detected."""
         from hcpf.data.guess import guess_columns, price_column
 
-        roles = guess_columns(file.columns, self.user, self.item, self.value)
+        roles = guess_columns(file.columns, **self._known_columns(file, like))
         if self.header is None and not getattr(file, "has_header", True):
             note("The first line contains data: the columns are f0, f1, ... (else --header).")
         given = {"--user": self.user, "--item": self.item, "--value": self.value}
         detected = [option for option, name in given.items() if name is None]
         if detected:
             note(f"{roles} (detected; else {', '.join(detected)})")
+        if like is not None and self.value is None:
+            _compare_values(roles, like)
         if self.value is None and (price := price_column(file.columns, roles.value)):
             product = shlex.quote(f"{roles.value}*{price}")
             note(f"For the amount of each row instead: --value {product}.")
@@ -174,6 +179,14 @@ class Source:
             if unused:
                 note(f"Not used: {', '.join(unused)}. If one is the value: --value NAME.")
         return roles
+
+    def _known_columns(self, file: "TableFile", like: "Words | None") -> dict[str, str | None]:
+        """Return the columns that are given, or else known from a model."""
+        given = {"user": self.user, "item": self.item, "value": self.value}
+        if like is None:
+            return given
+        free = [name for name in file.names if name not in given.values()]
+        return {role: name or like.column(role, free) for role, name in given.items()}
 
     def read_options(self) -> "ReadOptions":
         """Return how the files are read and cleaned."""
@@ -199,6 +212,11 @@ class Source:
                 option = name.replace("_", "-")
                 raise InputError(f"--{option} has no effect on {data}. Remove it{instead}.")
 
+    def _refuse_models(self) -> None:
+        for path in self.data:
+            if (Path(path) / MANIFEST).is_file():
+                raise InputError(f"{path} is a saved model. Pass data, such as a CSV file.")
+
     def _is_retail(self) -> bool:
         if RETAIL in self.data and len(self.data) > 1:
             raise InputError("retail cannot be combined with files. Pass either of them.")
@@ -217,6 +235,15 @@ class Source:
             )
         note(f"retail: user = customer, item = product, value = {value}")
         return datasets.retail(value)  # pyright: ignore[reportArgumentType]
+
+
+def _compare_values(roles: "ColumnRoles", like: "Words") -> None:
+    """Tell that values have another name than those of the model."""
+    from hcpf.data.words import Words
+
+    own = Words.of_columns(roles.user, roles.item, roles.value).value
+    if own != like.value and "value" not in (own, like.value):
+        note(f"The model was fitted to {like.values}, not to {own} (otherwise pass --value).")
 
 
 def is_shard_folder(data: Sequence[str]) -> bool:
@@ -318,6 +345,8 @@ def load_model(path: Path) -> "FittedModel":
 
     if not path.exists():
         raise InputError(f"{path}: no such model. Fit one with: hcpf fit DATA -o {path}")
+    if path.is_file():
+        raise InputError(f"{path} is a file, but a model is a folder that hcpf fit wrote.")
     return FittedModel.load(path)
 
 

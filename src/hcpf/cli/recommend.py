@@ -142,7 +142,8 @@ def fold_in(
         prepare_table(output, overwrite=overwrite)
     fitted = load_model(model)
     lists = _Lists(n, by, True, details, read_names(names, fitted.items), exposure)
-    new = fitted.fold_in(all_in_memory(source.read().data), user_exposure=user_exposure)
+    entries = all_in_memory(source.read(like=fitted.words).data)
+    new = fitted.fold_in(entries, user_exposure=user_exposure)
     lists.give(new, new.users, output, overwrite, as_json)
 
 

@@ -38,7 +38,7 @@ def update(
     if output is not None:
         prepare_model(output, overwrite=overwrite)
     fitted = load_model(model)
-    found = source.read()
+    found = source.read(like=fitted.words)
     entries = all_in_memory(found.data)
     from hcpf.data.words import count
     from hcpf.estimator import HCPF
@@ -49,7 +49,7 @@ def update(
         entries, duplicates=found.duplicates, user_exposure=user_exposure,
         item_exposure=item_exposure, n_threads=threads,
     )  # fmt: skip
-    new, target = replace(updated.model_, words=fitted.words), output or model
+    new, target = replace(updated.model_, words=fitted.words.joined(found.words)), output or model
     if new.interrupted and output is None:
         note(f"Interrupted: {model} stays as it was.")
         raise typer.Exit(INTERRUPTED)

@@ -1,7 +1,8 @@
 """The reader's own words: what a file calls its users, items and values."""
 
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from hcpf.data.english import in_english
@@ -47,12 +48,19 @@ class Words:
         >>> Words.of_columns("member", "film", "stars").values
         'numbers of stars'
         """
-        is_product = value is not None and "*" in value
-        names = {"user": user, "item": item, "value": "amount" if is_product else value or "value"}
-        nouns = {role: noun(name, role) for role, name in names.items()}
-        if nouns["value"] in _PLURALS:
-            nouns["value"] = f"number of {nouns['value']}"
-        return cls(**nouns, **more)
+        names = {"user": user, "item": item, "value": value or "value"}
+        return cls(**{role: _word(name, role) for role, name in names.items()}, **more)
+
+    def column(self, role: str, names: Iterable[str]) -> str | None:
+        """Return the column that these words are from; None unless exactly one can be it.
+
+        >>> words = Words.of_columns("CustomerID", "StockCode", "Amount")
+        >>> words.column("value", ["customer", "Quantity", "amount"])
+        'amount'
+        """
+        own = getattr(self, role)
+        same = [name for name in names if own != role and _word(name, role) == own]
+        return same[0] if len(same) == 1 else None
 
     @classmethod
     def from_json(cls, stored: Any) -> Self:
@@ -61,6 +69,16 @@ class Words:
         if not isinstance(stored, dict):
             return cls()
         return cls(**{k: v for k, v in stored.items() if k in names and isinstance(v, str)})
+
+    def joined(self, more: Self) -> Self:
+        """Return these words with the sources and the periods of both."""
+        both = {
+            name: " and ".join(
+                filter(None, dict.fromkeys([getattr(self, name), getattr(more, name)]))
+            )
+            for name in ("source", "period")
+        }
+        return replace(self, **both)
 
     def as_dict(self) -> dict[str, str]:
         """Return the words by role."""
@@ -90,6 +108,12 @@ class Words:
     def value_heading(self) -> str:
         """The value as the heading of a column, with the currency."""
         return capitalized(self.value_axis)
+
+
+def _word(name: str, role: str) -> str:
+    """Return what a reader calls the rows or values of a column."""
+    word = noun("amount" if role == "value" and "*" in name else name, role)
+    return f"number of {word}" if role == "value" and word in _PLURALS else word
 
 
 def noun(name: str, role: str) -> str:
