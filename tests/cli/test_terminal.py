@@ -92,6 +92,41 @@ def test_explain_where_the_entries_of_the_item_are_not_known(screen, shop, tmp_p
     assert "  entries user / item  2 / –" in lines
 
 
+def test_no_id_is_cut(screen, tmp_path):
+    user, item = "customer-0000000000017", "9783055059367-hardcover"
+    data = Interactions.from_arrays([user, user, "b"], [item, "y", item], [1234.5, 2000.25, 1800.0])
+    HCPF(1, element="gamma", n_fits=1, max_iter=2).fit(data).save(tmp_path / "model")
+    _, lines = screen("predict", "model", "--user", user, "--item", item)
+    first = next(k for k, line in enumerate(lines) if "───" in line) + 1
+    cells = [re.findall(r"[a-z\d-]{6,}", line) for line in lines[first:]]
+    shown = ["".join(words) for words in zip(*(row for row in cells if row), strict=True)]
+    assert shown == [user, item]
+
+
+def test_a_pair_that_is_observed_is_called_so(screen, shop):
+    said = "  observed             yes: the pair's own entry is below, too"
+    assert said in screen("explain", shop[0], "Ann", "p1")[1]
+    assert said not in screen("explain", shop[0], "Ann", "p0")[1]
+
+
+def test_unused_components_are_listed_once(screen, shop, tmp_path):
+    data = HCPF.load(shop[0]).model_.data
+    HCPF(12, element="gamma", n_fits=1, max_iter=60, random_state=0).fit(data).save(tmp_path / "m")
+    _, lines = screen("components", "m")
+    assert re.search(r"\d more have the same items as one of these", " ".join(lines))
+    rows = [line.split(maxsplit=3)[3] for line in lines if re.match(r" +\d+ +[\d.]+%", line)]
+    assert len(rows) == len(set(rows)) < 12
+
+
+def test_compared_models_can_be_told_apart(screen, tmp_path):
+    rows = [f"{u},{i},{1.5 + (3 * u + i) % 7}" for u in range(20) for i in range(12) if (u + i) % 3]
+    (tmp_path / "sales.csv").write_text("\n".join(["member,film,spend", *rows]) + "\n")
+    options = ("--only", "inverse_gaussian", "-K", 1, "--max-iter", 2, "--quick")
+    _, lines = screen("compare", "sales.csv", *options)
+    assert not any("per …" in line or "user …" in line for line in lines)
+    assert any(line.lstrip().startswith("and item") for line in lines)
+
+
 def test_somebody_who_has_everything(screen, shop):
     code, lines = screen("recommend", shop[0], "Zoe")
     assert code == 0

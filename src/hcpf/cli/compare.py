@@ -314,7 +314,7 @@ def _show(
     n_test: int,
 ) -> None:  # fmt: skip
     fields = [
-        Field("model", "Model", str, right=False),
+        Field("model", "Model", str, right=False, wraps=True),
         Field("log_likelihood", "Log-lik. per 1,000", partial(_fixed, 2)),
         Field("conditional", "Of a value", partial(_fixed, 3)),
         Field("auc", "AUC", partial(_fixed, 3)),
