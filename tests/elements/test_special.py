@@ -134,6 +134,19 @@ def test_characteristic_function_of_the_logarithmic(p):
         assert_allclose(found, [complex(textbook(mp.mpf(p), a)) for a in ANGLES], atol=1e-14)
 
 
+@pytest.mark.parametrize("c", [1.0, 30.0, 1e4, 1e6, 1e8, 1e10, 1e12])
+@pytest.mark.parametrize("ratio", [0.01, 1.0, 7.3, 1e3])
+def test_prob_beta_below_of_densities_of_any_width(c, ratio):
+    """Pr(P <= Q) for P ~ Beta(1, b) is 1 - E[(1 - Q)^b], which is one of gamma functions."""
+    b, d = max(ratio, 1.0), ratio * c
+
+    def textbook(b, c, d):
+        powers = mp.loggamma(d + b) - mp.loggamma(d) + mp.loggamma(c + d) - mp.loggamma(c + d + b)
+        return 1 - mp.exp(powers)
+
+    assert_exact(special.prob_beta_below(1.0, b, c, d), textbook, b, c, d, rtol=0.0, atol=1e-6)
+
+
 def test_functions_broadcast():
     assert special.log_poisson(np.ones((3, 1)), np.ones(4)).shape == (3, 4)
     assert special.log_rising(np.ones((3, 1)), np.ones(4)).shape == (3, 4)

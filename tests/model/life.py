@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -31,6 +32,10 @@ class Start:
     learn_element: bool = True
     user_exposure: tuple[float, ...] | None = None
     item_exposure: tuple[float, ...] | None = None
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Print a failing example; Hypothesis would ask the element for all its parameters."""
+        printer.text(repr(self))
 
     @property
     def data(self) -> Interactions:

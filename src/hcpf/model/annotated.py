@@ -53,8 +53,8 @@ def _rows_of(
     if len(positions) and is_new.all():
         raise InputError(
             f"None of the {len(positions):,} {axis.value} of adata was fitted, for example "
-            f"{wanted[0]!r}. {index.name.capitalize()} of the model are like {index.ids[0]!r}. Fold "
-            "in new ones, and write the factors of that model."
+            f"{wanted[0]!r}. {index.name.capitalize()} of the model are like {index.ids[0]!r}. "
+            "Fold in new ones, and write the factors of that model."
         )
     if is_strict and is_new.any():
         raise InputError(
