@@ -7,7 +7,7 @@ import pytest
 
 from hcpf import HCPF, FittedModel, simulate
 from hcpf.elements import Gamma
-from hcpf.errors import InputError
+from hcpf.errors import InputError, ParameterError
 from hcpf.model import posterior as module
 
 
@@ -128,3 +128,9 @@ def test_bad_input(model):
         model.posterior.interval(0, 1, 1.5)
     with pytest.raises(ValueError, match="size"):
         model.posterior.sample(0)
+
+
+@pytest.mark.parametrize("size", [10**13, 2**63, 10**30])
+def test_more_draws_than_memory_holds_are_refused_at_once(model, size):
+    with pytest.raises(ParameterError, match=rf"size={size} draws do not fit in memory"):
+        model.posterior.sample(size)

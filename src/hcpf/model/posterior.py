@@ -26,6 +26,7 @@ from hcpf.core.posterior import Posterior, scale_rows
 from hcpf.core.priors import Priors
 from hcpf.data.sampling import without
 from hcpf.distributions.pair import tail_of
+from hcpf.errors import ParameterError
 from hcpf.model.combine import Positions
 from hcpf.model.inference_data import by_chain, inference_data
 from hcpf.model.predict import pair_positions
@@ -110,10 +111,18 @@ class PosteriorDraws:
         """
         size, rng = whole("size", size), generator(random_state)
         repeats = -(-size // len(self))
+        try:
+            users, items = (
+                np.empty((size, *f.shape[1:]), f.dtype) for f in (self.users, self.items)
+            )
+        except (MemoryError, OverflowError, ValueError):
+            raise ParameterError(f"size={size} draws do not fit in memory. Take fewer.") from None
         chosen = np.concatenate([rng.permutation(len(self)) for _ in range(repeats)])[:size]
+        np.take(self.users, chosen, axis=0, out=users, mode="clip")  # "raise" makes copies
+        np.take(self.items, chosen, axis=0, out=items, mode="clip")
         return PosteriorDraws(
-            self.users[chosen], self.items[chosen], self.source, self.fits[chosen],
-            self.chains[chosen], tuple(self.priors[j] for j in chosen), self.model,
+            users, items, self.source, self.fits[chosen], self.chains[chosen],
+            tuple(self.priors[j] for j in chosen), self.model,
         )  # fmt: skip
 
     def rate(self, users: Any, items: Any) -> FloatArray:
