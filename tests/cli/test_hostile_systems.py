@@ -91,6 +91,17 @@ def test_a_full_disk_keeps_the_old_file(run, model, tiny_disk):
     assert [file.read_text() for file in tiny_disk.iterdir()] == ["old"]
 
 
+def test_a_limit_on_memory(tmp_path):
+    words = "simulate 2000000000 3 --density 1e-6 -o drawn.csv"
+    limited = f"ulimit -v 6000000; exec {sys.executable} -m hcpf.cli {words}"
+    done = subprocess.run(
+        limited, shell=True, capture_output=True, text=True, timeout=240, cwd=tmp_path
+    )
+    assert done.returncode == 1, done.stderr
+    assert assert_one_line(done.stderr, 1).startswith("hcpf: not enough memory: Unable to allocate")
+    assert list(tmp_path.iterdir()) == []
+
+
 # -- signals --------------------------------------------------------------------------------------
 
 

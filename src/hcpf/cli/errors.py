@@ -122,6 +122,12 @@ def _errors_in_one_line() -> Generator[None]:
     except (HcpfError, OSError) as error:
         note(f"hcpf: {one_line(error)}")
         raise typer.Exit(FAILED) from None
+    except MemoryError as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        note(
+            f"hcpf: not enough memory{reason and f': {reason}'}. Use less data or fewer components."
+        )
+        raise typer.Exit(FAILED) from None
 
 
 def one_line(error: HcpfError | OSError) -> str:
