@@ -30,8 +30,9 @@ def models(tmp_path_factory):
         if hurdle:
             matrix.data = np.minimum(matrix.data, 5.0)
         data = Interactions.from_matrix(matrix, users=ids("str", 14), items=ids("str", 11))
-        model = quick(2, element=element, vary_by=vary_by, hurdle=hurdle, max_iter=3).fit(data)
-        model.save(folder / name)
+        estimator = quick(2, element=element, vary_by=vary_by, hurdle=hurdle, max_iter=3)
+        estimator.fit(data, user_exposure=np.full(14, 2.0) if hurdle else None)
+        estimator.save(folder / name)
     return folder
 
 
@@ -86,6 +87,11 @@ NUMBERS = [
         for value in (np.nan, np.inf, -1.0, 0.0)
     ),
     *(
+        ("gamma", put(f"fit0.{axis}.{part}", value), "factors that are too large or too small")
+        for axis in ("users", "items")
+        for part, value in (("shape", 1e-38), ("shape", 3e38), ("mean", 3e38))
+    ),
+    *(
         ("gamma", put("fit0.users.theta.chi", value), "outside the range of the element")
         for value in (np.nan, np.inf, -1.0, 0.0)
     ),
@@ -94,7 +100,21 @@ NUMBERS = [
         for value in (np.nan, -1.0)
         for index in (0, 1)
     ),
+    *(
+        (
+            "gamma",
+            put(f"fit0.{axis}.theta.{part}", value),
+            "too large or too small|outside the range",
+        )
+        for axis in ("users", "items")
+        for part in ("chi", "nu", "prior")
+        for value in (1e200, 1e308, 1e-200, 5e-324)
+    ),
     ("geometric", put("fit0.items.theta.chi", 1e-3), "outside the range of the element"),
+    *(
+        ("binomial", put("exposure.users", value), "exposure.users has numbers that are not")
+        for value in (np.nan, np.inf, -1.0, 0.0, 1e-10, 1e10, 1e308)
+    ),
     ("gamma", retype("fit0.users.mean", np.int32), "the wrong type"),
     ("gamma", retype("fit0.users.mean", np.float64), "the wrong type"),
     ("gamma", retype("fit0.users.activity_a", np.float32), "the wrong type"),
@@ -146,6 +166,7 @@ MANIFESTS = [
     (put_about([14.0, 11], "shape"), "lacks the numbers of users and items"),
     (put_about([14, 10], "shape"), "has 11 ids instead of 10"),
     (put_about("x", "history", 0, "elbo"), "history has a line that is not one"),
+    (put_about("a\nb", "files", "users", "bytes"), r"instead of 'a\\nb'"),
     (put_about(None, "history", 0, "iteration"), "history has a line that is not one"),
 ]
 

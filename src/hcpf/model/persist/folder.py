@@ -198,7 +198,7 @@ def _find(folder: Path, manifest: dict[str, Any], kind: str, check: bool) -> Pat
     if not path.is_file():
         raise ModelError(f"the file {name!r} is missing.")
     if path.stat().st_size != size:
-        raise ModelError(f"{name} has {path.stat().st_size} bytes instead of {size}.")
+        raise ModelError(f"{name} has {path.stat().st_size} bytes instead of {size!r}.")
     if check and file_digest(path) != digest:
         raise ModelError(f"{name} has been changed since it was written.")
     return path
