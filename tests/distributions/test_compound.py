@@ -256,6 +256,25 @@ def test_values_beyond_one_element_at_rate_zero():
     assert ObservedCompoundPoisson(0.0, Binomial(5, 0.5)).log_density(6.0) == -np.inf
 
 
+@pytest.mark.parametrize("y", [1e11, 1e12, 1e13])
+def test_so_many_elements_that_the_sum_is_an_integral(y):
+    """A sum of n exponentials: the terms add up to a Bessel function, and n is about x / 2."""
+    rate, size = 1e9, 5.0
+    found = sum_over_n(Gamma(1.0, size), np.array([y]), np.array([rate]))
+    x = 2.0 * np.sqrt(rate * size * y)
+    bessel = x - 0.5 * np.log(2.0 * np.pi * x)  # log I_1(x) for so large an x
+    log_sum = -rate - size * y + 0.5 * np.log(rate * size / y) + bessel
+    assert_allclose(found.log_sum, log_sum, rtol=1e-13)
+    assert_allclose(found.mean, 0.5 * x + 0.25, rtol=1e-8)
+    assert_allclose(found.second - found.mean**2, 0.25 * x, rtol=1e-3)
+
+
+def test_values_so_large_that_rounding_hides_n_end_in_a_finite_density():
+    found = sum_over_n(Gamma(2.0, 1.0), np.array([1e16, 1e20, 1e59]), np.full(3, 100.0))
+    assert_allclose(found.log_sum, [-1e16, -1e20, -1e59], rtol=1e-2)
+    assert np.all(np.isfinite([found.mean, found.second]))
+
+
 @each_element
 def test_no_entries(element, rng):
     compound = CompoundPoisson(np.empty((0, 2)), element)

@@ -18,7 +18,7 @@ from hcpf.elements import (
 )
 from hcpf.errors import SupportError
 from model.life import Start, live
-from model.small import quick
+from model.small import draw_matrix, quick
 
 FULL = ((True,) * 5,) * 6
 
@@ -108,3 +108,28 @@ def test_intervals_of_huge_counts_need_no_tables(element, hurdle, vary_by):
         pytest.skip("every element is 1")
     values = tuple(np.random.default_rng(1).integers(1, 10**9, 30).astype(float))
     assert live(Start(element, values, FULL, vary_by, hurdle)) == "whole"
+
+
+@pytest.mark.parametrize("size", [1e20, 3e38, 1e57])
+@pytest.mark.parametrize(
+    ("element", "vary_by"),
+    [(Gamma(2.0, 1.0), None), (Gamma(2.0, 1.0), "both"), (Normal(1.0, 2.0), None)],
+    ids=str,
+)
+def test_values_beyond_what_the_element_explains_end_in_an_error(element, vary_by, size):
+    matrix = draw_matrix(element)
+    model = quick(2, element=element, vary_by=vary_by, max_iter=3).fit(matrix).model_
+    pair = model.predict_distribution(1, 1)
+    assert np.isfinite(pair.log_density(size))
+    assert pair.cdf(size) == 1.0
+    matrix.data = matrix.data * size
+    for call in (model.score, model.fold_in, model.fold_in_items):
+        with pytest.raises(SupportError, match=r"cannot explain a value of .*Rescale the values"):
+            call(matrix)
+
+
+def test_counts_of_few_pairs_to_1e12_have_intervals():
+    """The predictive cdf integrates over a beta density as narrow as 1e-6 of its mean."""
+    values = 813270239200.0, 912755577277.0, 606635775767.0, 729496560983.0
+    start = Start(Binomial(), values, ((True, True),) * 2, "user", max_iter=1)
+    assert live(start) == "whole"

@@ -12,8 +12,9 @@ from hcpf.core.collective import Collective, sum_scalar
 from hcpf.core.kernels import TableArrays, aligned_zeros
 from hcpf.core.threads import run_in_parallel
 from hcpf.core.value_model import ValueModel
-from hcpf.distributions.series import last_term
+from hcpf.distributions.series import MAX_LOG_TERM, last_term, most_likely_count
 from hcpf.elements.base import Element
+from hcpf.errors import SupportError
 
 # The kernels number a piece by the exponent and the first three bits of the mantissa of a float32
 # rate (bits >> 20): another number needs another shift in kernels/vector.py, bound.py and count.py.
@@ -96,8 +97,24 @@ def number_values(distinct: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def last_count(element: Element, y: FloatArray, log2_rate: FloatArray) -> FloatArray:
-    """Return the n beyond which no term counts at a rate, or at somewhat larger ones."""
+    """Return the n beyond which no term counts at a rate, or at somewhat larger ones.
+
+    Raise a SupportError for values so improbable that rounding hides how n explains them.
+    """
+    if not element.support.discrete:
+        _require_explained(element, y)
     return last_term(element, y, 2.0**log2_rate, _LEAST_TERM) + _MORE_TERMS
+
+
+def _require_explained(element: Element, y: FloatArray) -> None:
+    count = most_likely_count(element, y, np.full_like(y, 2.0**_POOLED_LOW))
+    is_beyond = element.log_density_unchecked(y, count) <= -MAX_LOG_TERM
+    if np.any(is_beyond):
+        raise SupportError(
+            f"{element!r} cannot explain a value of {y[np.argmax(is_beyond)]:g}, which is too many "
+            f"times its mean, {float(element.mean):g}. Rescale the values, or choose an element "
+            "whose mean is of their size."
+        )
 
 
 def chunks(size: int) -> list[slice]:

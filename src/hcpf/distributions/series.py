@@ -5,6 +5,8 @@ elements of this package, so they rise to one mode and fall on both sides of it.
 the mode and stops where further terms are negligible. Most often n is small, so the first terms are
 tried before the mode is searched.
 
+Where the mode is so large that the terms cannot be added one by one, their sum is an integral.
+
 Elements that share an uncertain theta may have a second mode near the rate, where theta is unusual
 instead of n, behind a valley of negligible terms. Their sum does not stop before the rate.
 """
@@ -20,12 +22,20 @@ from hcpf._types import BoolArray, FloatArray, IntArray
 from hcpf.elements.base import Element
 from hcpf.elements.special import log_poisson
 
+MAX_LOG_TERM = 1e15
+"""Nats; of terms that are larger, or smaller, rounding hides the differences."""
 _CHUNK = 1 << 10  # entries summed at once
 _FIRST_BLOCK, _MAX_BLOCK = 16, 1024  # terms computed at once
 _NEGLIGIBLE = 1e-20  # terms this small relative to the largest are dropped
 _MAX_RISE = 300.0  # nats above the peak so far, from which the sums are scaled down
 _HALVINGS = 4  # of the bracket of the last term
 _MAX_VALLEY = 1 << 14  # terms between two modes; of modes further apart only the higher is summed
+_MAX_MODE = 2.0**32  # above, about a million terms count, and the sum is integrated instead
+_SLOPE_STEP = 2.0**-14  # of so large an n, over which the slope is found: rounding hides less
+_MODE_ERROR = 2.0**-50  # of n beyond which adding 1 changes nothing
+_LARGEST_COUNT = 1e100  # of which squares are finite
+_N_NODES = 400  # of the integral
+_CENTER_DROP, _END_DROP = 0.5, 46.0  # nats below the peak: about a standard deviation; negligible
 _MAX_LOG_RATE = 34.0  # of n without bound: above, n + 1 is not much different from n
 
 
@@ -90,6 +100,14 @@ def last_term(element: Element, y: FloatArray, rate: FloatArray, log_share: floa
             counts = terms.at(np.minimum(mode + middle, terms.high)) > least
             near, far = np.where(counts, middle, near), np.where(counts, far, middle)
     return np.minimum(mode + far, terms.high)
+
+
+def most_likely_count(element: Element, y: FloatArray, rate: FloatArray) -> FloatArray:
+    """Return the n with the largest term, to four digits where it is large."""
+    y, rate, *_ = np.broadcast_arrays(y, rate, *element.parameters.values())
+    with np.errstate(over="ignore"):
+        flat = element.broadcast_to(y.shape)
+        return _mode(_Terms(flat, y.ravel(), rate.ravel())).reshape(y.shape)
 
 
 def single_element(element: Element, y: FloatArray, rate: FloatArray) -> SeriesSum:
@@ -175,11 +193,19 @@ def _outward(terms: _Terms, mode: FloatArray, is_above: BoolArray) -> FloatArray
     """Return the same, summed from the mode outward; search the mode where it is above."""
     if np.any(is_above):
         mode[is_above] = _mode(terms.of(is_above))
+    is_large = _room(terms, mode) > _MAX_MODE
+    if np.any(is_large):
+        out = np.empty((3, len(mode)))
+        out[:, is_large] = _integrated(terms.of(is_large), mode[is_large])
+        if not np.all(is_large):
+            known = np.zeros(int(np.sum(~is_large)), np.bool_)
+            out[:, ~is_large] = _outward(terms.of(~is_large), mode[~is_large], known)
+        return out
     mode, other = _higher_first(terms, mode)
     peak = terms.at(mode)
     total, first, second = np.ones_like(mode), np.zeros_like(mode), np.zeros_like(mode)
     for direction in (1.0, -1.0):
-        active, reached, size = np.isfinite(peak), 0, _FIRST_BLOCK
+        active, reached, size = np.abs(peak) < MAX_LOG_TERM, 0, _FIRST_BLOCK
         while np.any(active):
             step = direction * np.arange(reached + 1, reached + size + 1, dtype=np.float64)
             block = terms.of(active).block(mode[active][:, None] + step)
@@ -195,6 +221,40 @@ def _outward(terms: _Terms, mode: FloatArray, is_above: BoolArray) -> FloatArray
             active[active] = (weight[:, -1] > _NEGLIGIBLE) | is_short
             reached, size = reached + size, min(2 * size, _MAX_BLOCK)
     return _moments(peak, mode, total, first, second)
+
+
+def _integrated(terms: _Terms, mode: FloatArray) -> FloatArray:
+    """Return the same by the trapezoid rule over u, where n = mode + scale * sinh(u).
+
+    The nodes are dense at the mode and reach far, so that sharp and heavy-tailed terms both fit.
+    """
+    down, near_down = (_extent(terms, mode, -1.0, drop) for drop in (_END_DROP, _CENTER_DROP))
+    up, near_up = (_extent(terms, mode, 1.0, drop) for drop in (_END_DROP, _CENTER_DROP))
+    scale = np.maximum(np.minimum(near_down, near_up), 1.0)
+    ends = -np.arcsinh(down / scale), np.arcsinh(up / scale)
+    width = (ends[1] - ends[0]) / (_N_NODES - 1)
+    u = ends[0][:, None] + width[:, None] * np.arange(_N_NODES)
+    step = scale[:, None] * np.sinh(u)
+    block = terms.block(mode[:, None] + step)
+    peak = block.max(axis=1)
+    weight = np.exp(block - np.where(np.isfinite(peak), peak, 0.0)[:, None])
+    weight *= scale[:, None] * np.cosh(u) * width[:, None]
+    weight[:, [0, -1]] *= 0.5
+    sums = (np.sum(weight * power, axis=1) for power in (np.ones_like(step), step, step * step))
+    return _moments(peak, mode, *sums)
+
+
+def _extent(terms: _Terms, mode: FloatArray, direction: float, drop: float) -> FloatArray:
+    """Return a distance from the mode at which terms are ``drop`` lower, up to twice too far."""
+    furthest = mode - terms.low if direction < 0 else terms.high - mode
+    distance, peak = np.minimum(1.0, furthest), terms.at(mode)
+    active = distance < furthest
+    while np.any(active):
+        below = peak - terms.at(mode + direction * distance)
+        active &= ~(below > drop) & (distance < _LARGEST_COUNT)
+        distance = np.where(active, np.minimum(2.0 * distance, furthest), distance)
+        active &= distance < furthest
+    return distance
 
 
 def _higher_first(terms: _Terms, mode: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -224,7 +284,7 @@ def _mode(terms: _Terms) -> FloatArray:
 
     def rises(chosen: BoolArray, n: FloatArray) -> BoolArray:
         part = terms.of(chosen)
-        return part.at(n + 1.0) > part.at(n)
+        return part.at(n + _slope_step(part, n)) > part.at(n)
 
     low, high = terms.low.copy(), terms.high
     active = low < high
@@ -243,5 +303,15 @@ def _mode(terms: _Terms) -> FloatArray:
         up[active] = rises(active, middle[active])
         low = np.where(active & up, middle + 1.0, low)
         top = np.where(active & ~up, middle, top)
-        active = low < top
-    return low
+        active = top - low > _MODE_ERROR * top
+    return low + np.floor(0.5 * _slope_step(terms, low))
+
+
+def _room(terms: _Terms, n: FloatArray) -> FloatArray:
+    """Return the distance from n to the nearer end of its range."""
+    return np.minimum(n - terms.low, terms.high - n)
+
+
+def _slope_step(terms: _Terms, n: FloatArray) -> FloatArray:
+    room = _room(terms, n)
+    return np.where(room > _MAX_MODE, np.floor(_SLOPE_STEP * np.minimum(room, n)), 1.0)
