@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from hcpf.data.ids import IdIndex
     from hcpf.data.interactions import Interactions
     from hcpf.data.read_options import ReadOptions
+    from hcpf.data.readers import FileSet
     from hcpf.data.words import Words
     from hcpf.model.fitted import FittedModel
 
@@ -88,8 +89,7 @@ class Source:
 
     def _read(self, lenient: bool, like: "Words | None") -> ReadResult:
         from hcpf.data.annotated import read_h5ad
-        from hcpf.data.interactions import Interactions
-        from hcpf.data.readers import open_files, period_of, read_entries
+        from hcpf.data.readers import period_of
         from hcpf.data.words import Words
 
         duplicates = "error" if self.duplicates == "auto" else self.duplicates
@@ -105,21 +105,13 @@ class Source:
             names = "user", "item", "value", *_ROW_OPTIONS
             self._refuse(names, "shards", ", or pass it to hcpf shard")
             return ReadResult(Shards.open(self.data[0]), Words(), duplicates=duplicates)
-        options = self.read_options()
         if (h5ad := self._h5ad()) is not None:
             self._refuse(_ROW_OPTIONS, ".h5ad files")
-            counts = read_h5ad(h5ad, options)
-            data = Interactions(counts.matrix, counts.users, counts.items)
-            remarks = [name_options(remark) for remark in counts.remarks]
+            data, remarks = read_h5ad(h5ad, self.read_options())
+            remarks = [name_options(remark) for remark in remarks]
             return ReadResult(data, Words(), remarks, duplicates=duplicates)
-        self._refuse_models()
-        files = open_files(list(self.data), options)
-        roles = self.columns_of(files[0], like)
-        entries = read_entries(
-            files, user=roles.user, item=roles.item, value=roles.value, options=options,
-            lenient=lenient,
-        )  # fmt: skip
-        data = Interactions(entries.matrix, entries.users, entries.items)
+        found, roles = self.open_files(like)
+        entries, files = found.entries(lenient=lenient), found.files
         remarks = [name_options(remark) for remark in entries.remarks]
         names = ", ".join(file.path.name for file in files[:3]) + ", …" * (len(files) > 3)
         words = Words.of_columns(
@@ -127,15 +119,24 @@ class Source:
             period=period_of(files, roles.user),
         )  # fmt: skip
         problems = [name_options(problem) for problem in entries.problems]
-        return ReadResult(data, words, remarks, entries.n_repeated, entries.duplicates, problems)
+        repeated = entries.n_repeated, entries.duplicates
+        return ReadResult(entries.data, words, remarks, *repeated, problems)
+
+    def open_files(self, like: "Words | None" = None) -> "tuple[FileSet, ColumnRoles]":
+        """Open the files, with columns like those of a model; report what was detected."""
+        from hcpf.data.readers import FileSet, open_files
+
+        self._refuse_models()
+        options = self.read_options()
+        files = open_files(list(self.data), options)
+        roles = self.columns_of(files[0], like)
+        return FileSet.of(files, roles.user, roles.item, roles.value, options), roles
 
     def read_before_and_after(
         self, date: str, time: str | None, like: "Words | None" = None
     ) -> "tuple[Interactions, Interactions]":
         """Read the rows before a date and those from then on; report what was done."""
         from hcpf.data.guess import time_column
-        from hcpf.data.interactions import Interactions
-        from hcpf.data.readers import open_files, read_before_and_after
         from hcpf.data.times import parse_moment
 
         moment = parse_moment(date)
@@ -143,20 +144,14 @@ class Source:
             raise InputError("retail has no dates. Pass your own files.")
         if is_shard_folder(self.data):
             raise InputError("Shards have no dates. Pass the files that they were written from.")
-        self._refuse_models()
-        files = open_files(list(self.data), self.read_options())
-        roles = self.columns_of(files[0], like)
+        found, _ = self.open_files(like)
         if time is None:
-            time = time_column(files[0].columns)
+            time = time_column(found.files[0].columns)
             note(f"time = {time} (detected; else --time)")
-        both = read_before_and_after(
-            files, user=roles.user, item=roles.item, value=roles.value, time=time, moment=moment,
-            options=self.read_options(),
-        )  # fmt: skip
-        for remark in both[0].remarks:
+        before, after = found.entries_before_and_after(time, moment)
+        for remark in before.remarks:
             note(name_options(remark))
-        before, after = (Interactions(part.matrix, part.users, part.items) for part in both)
-        return before, after
+        return before.data, after.data
 
     def columns_of(self, file: "TableFile", like: "Words | None" = None) -> "ColumnRoles":
         """Return the columns of a file, like those of a model; report what was detected."""

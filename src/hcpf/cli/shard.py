@@ -62,15 +62,9 @@ def shard(
 
 def _stream(source: Source, output: Path, n_shards: int, append: bool) -> None:
     """Write the rows of files as shards; report on stderr what was decided."""
-    from hcpf.data.readers import open_files
     from hcpf.data.shards.streaming import stream_to_shards
 
-    read_options = source.read_options()
-    files = open_files(list(source.data), read_options)
-    roles = source.columns_of(files[0])
-    _, remarks = stream_to_shards(
-        files, output, user=roles.user, item=roles.item, value=roles.value, options=read_options,
-        n_shards=n_shards, append=append,
-    )  # fmt: skip
+    files, _ = source.open_files()
+    _, remarks = stream_to_shards(files, output, n_shards=n_shards, append=append)
     for remark in remarks:
         note(name_options(remark))

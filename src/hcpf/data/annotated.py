@@ -12,6 +12,7 @@ from hcpf._checks import flag
 from hcpf._progress import progress_bar
 from hcpf.data.canonical import CsrArray, IdArray, check_source, to_canonical
 from hcpf.data.ids import check_ids
+from hcpf.data.interactions import Interactions
 from hcpf.data.read_options import ReadOptions
 from hcpf.errors import InputError, MissingDependencyError
 
@@ -19,13 +20,8 @@ H5AD = ".h5ad"
 _PIECE = 1 << 20  # entries read at once
 
 
-class Counts(NamedTuple):
-    """Cells x genes without zeros, and what looks wrong about them."""
-
-    matrix: CsrArray
-    users: IdArray
-    items: IdArray
-    remarks: Sequence[str]
+Counts = tuple[Interactions, Sequence[str]]
+"""Cells x genes without zeros, and what looks wrong about them."""
 
 
 class _Source(NamedTuple):
@@ -148,7 +144,7 @@ def _read(source: _Source, progress: bool | None) -> Counts:
         for piece in _pieces(source.matrix):
             reader.add(piece)
             advance(piece.shape[0])
-    return Counts(reader.finish(), users, items, _remark(source, reader))
+    return Interactions(reader.finish(), users, items), _remark(source, reader)
 
 
 class _Reader:

@@ -22,8 +22,9 @@ from hcpf.data.canonical import (
 )
 from hcpf.data.exact import MAX_EXACT
 from hcpf.data.exclude import Matcher, item_matcher
-from hcpf.data.files.base import TEXT_TYPES
+from hcpf.data.files.base import TEXT_TYPES, Columns
 from hcpf.data.ids import integers_if_exact, narrowest_type, object_array, sort_ids
+from hcpf.data.interactions import Interactions
 from hcpf.data.read_options import ReadOptions
 from hcpf.data.rows import BadRows, FrameRows, RowLocator, RowSource
 from hcpf.data.values import ArrowArray, ValueColumn, chunks_of
@@ -55,6 +56,10 @@ class Triples:
         matrix = from_triples(self.values, self.rows, self.columns, shape)
         return to_canonical(matrix, duplicates, self.users, self.items)
 
+    def to_interactions(self, duplicates: Duplicates) -> Interactions:
+        """Return the same with the ids."""
+        return Interactions(self.to_matrix(duplicates), self.users, self.items)
+
     def select(self, kept: BoolArray) -> Self:
         """Return the triples that a mask marks, without ids that have none any more."""
         rows, users = _compact(self.rows[kept], self.users)
@@ -70,10 +75,8 @@ class TripleBuilder:
 
     Parameters
     ----------
-    user, item, value : str
-        Names of the columns, for error messages.
-    times : str, optional
-        Name of a column that the values are multiplied by.
+    columns : Columns
+        Their names, for error messages.
     text_ids : bool
         Whether ids come from text, in which integers cannot be told from strings. They become
         integers if nothing is lost.
@@ -83,22 +86,19 @@ class TripleBuilder:
 
     def __init__(
         self,
-        user: str,
-        item: str,
-        value: str,
+        columns: Columns,
         *,
-        times: str | None = None,
         text_ids: bool = False,
         options: ReadOptions | None = None,
     ) -> None:
         self._is_table = options is not None
         self._options = options or ReadOptions()
-        self._users = _IdColumn(user, text_ids, blank_text=self._is_table)
-        self._items = _IdColumn(
-            item, text_ids, item_matcher(self._options.exclude_items), blank_text=self._is_table
-        )
+        is_excluded = item_matcher(self._options.exclude_items)
+        self._users = _IdColumn(columns.user, text_ids, blank_text=self._is_table)
+        self._items = _IdColumn(columns.item, text_ids, is_excluded, blank_text=self._is_table)
         drop_blank = self._options.drop_blank_values if self._is_table else None
-        self._values = ValueColumn(value, drop_blank=drop_blank)
+        self._values = ValueColumn(str(columns.value), drop_blank=drop_blank)
+        times = columns.times
         self._times = None if times is None else ValueColumn(times, drop_blank=drop_blank)
         self._source: RowSource = FrameRows()
         self._n_rows = 0

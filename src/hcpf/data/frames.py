@@ -1,28 +1,27 @@
 """Reading data frames of any kind, and arrays of ids."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from hcpf.data.columns import TripleBuilder, Triples
-from hcpf.data.files.base import FileColumn
+from hcpf.data.canonical import Duplicates
+from hcpf.data.columns import TripleBuilder
+from hcpf.data.files.base import Columns, FileColumn
+from hcpf.data.interactions import Interactions
 from hcpf.data.read_options import Column, ReadOptions, choose_columns
+from hcpf.data.readers import ReadEntries, merge_triples
 from hcpf.data.values import ArrowArray
 from hcpf.errors import InputError
 
 
-def triples_from_frame(
+def read_frame(
     frame: Any, user: Column, item: Column, value: Column | None, options: ReadOptions
-) -> tuple[Triples, str | None, Sequence[FileColumn], list[str]]:
-    """Read three columns of a pandas, polars, Arrow or other data frame.
-
-    Returns the triples, the name of the value's column, all columns of the frame, and what was
-    decided, a sentence each.
-    """
+) -> ReadEntries:
+    """Read three columns of a pandas, polars, Arrow or other data frame."""
     native = _as_frame(frame)
     schema = _guarded(native.collect_schema)
     names = list(schema.names())
@@ -34,14 +33,15 @@ def triples_from_frame(
     users, items, values = (
         None if name is None else _series(name, eager.get_column(name)) for name in wanted
     )
-    builder = TripleBuilder(wanted[0], wanted[1], str(wanted[2]), options=options)
+    builder = TripleBuilder(Columns(*wanted), options=options)
     builder.add(users, items, values)
     times = [schema[name].is_temporal() for name in names]
     columns = [
         FileColumn(str(name), "time" if is_time else "other")
         for name, is_time in zip(names, times, strict=True)
     ]
-    return builder.finish(), None if value is None else str(wanted[2]), columns, builder.remarks
+    name = None if value is None else str(wanted[2])
+    return merge_triples(builder.finish(), name, columns, options, builder.remarks)
 
 
 def matrix_from_frame(frame: Any) -> tuple[Any, Any, Any]:
@@ -84,16 +84,16 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def triples_from_arrays(users: Any, items: Any, values: Any | None) -> Triples:
+def read_arrays(users: Any, items: Any, values: Any | None, duplicates: Duplicates) -> Interactions:
     """Read parallel arrays of user ids, item ids and values."""
     given = {"users": users, "items": items} | ({} if values is None else {"values": values})
     columns = {name: _array(name, column) for name, column in given.items()}
     if len({len(column) for column in columns.values()}) > 1:
         lengths = ", ".join(f"{len(column)} {name}" for name, column in columns.items())
         raise InputError(f"users, items and values must have the same length; got {lengths}.")
-    builder = TripleBuilder("users", "items", "values")
+    builder = TripleBuilder(Columns("users", "items", "values"))
     builder.add(columns["users"], columns["items"], columns.get("values"))
-    return builder.finish()
+    return builder.finish().to_interactions(duplicates)
 
 
 def _series(name: str, series: Any) -> ArrowArray:

@@ -1,6 +1,7 @@
 """The observed entries of a users x items matrix, with the ids of its rows and columns."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,10 +15,8 @@ from hcpf.data.ids import Ids, as_ids, check_ids, check_length
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:  # these load pyarrow
-    from hcpf.data.annotated import Counts
     from hcpf.data.files.opening import Paths
     from hcpf.data.read_options import Column, DuplicatesChoice, ExcludeItems, Returns
-    from hcpf.data.readers import ReadEntries
     from hcpf.data.shards.folder import Shards
 
 logger = logging.getLogger("hcpf")
@@ -128,7 +127,7 @@ class Interactions:
         drop_blank_values: bool = False,
         exclude_items: "ExcludeItems" = (),
         decimal: str | None = None,
-    ) -> Self:
+    ) -> "Interactions":
         """Read a data frame with one row per observed pair, or per order.
 
         Parameters
@@ -148,21 +147,21 @@ class Interactions:
         >>> Interactions.from_frame(sales, user="who", item="what", value="paid")
         Interactions(2 users x 1 items, 2 observed, sparsity 0)
         """
-        from hcpf.data.frames import triples_from_frame
+        from hcpf.data.frames import read_frame
         from hcpf.data.read_options import ReadOptions
-        from hcpf.data.readers import merge_triples
 
         options = ReadOptions(
             duplicates=duplicates, returns=returns, drop_blank_ids=drop_blank_ids,
             drop_blank_values=drop_blank_values, exclude_items=exclude_items, decimal=decimal,
         )  # fmt: skip
-        triples, name, columns, remarks = triples_from_frame(frame, user, item, value, options)
-        return cls._from_entries(merge_triples(triples, name, columns, options, remarks))
+        found = read_frame(frame, user, item, value, options)
+        log_remarks(found.remarks)
+        return found.data
 
     @classmethod
     def from_arrays(
         cls, users: Any, items: Any, values: Any = None, *, duplicates: Duplicates = "error"
-    ) -> Self:
+    ) -> "Interactions":
         """Read parallel arrays of user ids, item ids and values (default: 1 each).
 
         Examples
@@ -171,10 +170,9 @@ class Interactions:
         >>> data.items.tolist()
         ['milk', 'tea']
         """
-        from hcpf.data.frames import triples_from_arrays
+        from hcpf.data.frames import read_arrays
 
-        triples = triples_from_arrays(users, items, values)
-        return cls(triples.to_matrix(duplicates), triples.users, triples.items)
+        return read_arrays(users, items, values, duplicates)
 
     @classmethod
     def read(
@@ -198,7 +196,7 @@ class Interactions:
         layer: str | None = None,
         use_raw: bool = False,
         progress: bool | None = None,
-    ) -> Self:
+    ) -> "Interactions":
         """Read files with one row per observed pair, or per order; or an .h5ad file.
 
         Files are read batch by batch, and of Parquet only the columns asked for. What was decided
@@ -255,7 +253,7 @@ class Interactions:
         """
         from hcpf.data.annotated import find_h5ad, read_h5ad
         from hcpf.data.read_options import ReadOptions
-        from hcpf.data.readers import open_files, read_entries
+        from hcpf.data.readers import FileSet, open_files
 
         options = ReadOptions(
             duplicates=duplicates, returns=returns, drop_blank_ids=drop_blank_ids,
@@ -265,17 +263,20 @@ class Interactions:
         )  # fmt: skip
         h5ad = find_h5ad(path, user=user, item=item, value=value)
         if h5ad is not None:
-            return cls._from_counts(read_h5ad(h5ad, options, progress))
+            data, remarks = read_h5ad(h5ad, options, progress)
+            log_remarks(remarks, logging.WARNING)
+            return data
         if user is None or item is None:
             raise InputError(f"Reading {path} requires user= and item=, the columns of both.")
-        entries = read_entries(
-            open_files(path, options), user=user, item=item, value=value, options=options,
-            progress=progress,
-        )  # fmt: skip
-        return cls._from_entries(entries)
+        files = FileSet.of(open_files(path, options), user, item, value, options)
+        found = files.entries(progress=progress)
+        log_remarks(found.remarks)
+        return found.data
 
     @classmethod
-    def from_anndata(cls, adata: Any, *, layer: str | None = None, use_raw: bool = False) -> Self:
+    def from_anndata(
+        cls, adata: Any, *, layer: str | None = None, use_raw: bool = False
+    ) -> "Interactions":
         """Read cells x genes (observations x variables); zeros are missing.
 
         A matrix that is still in its file (``backed="r"``) is read in pieces. A warning of the
@@ -292,19 +293,9 @@ class Interactions:
         """
         from hcpf.data.annotated import from_anndata
 
-        return cls._from_counts(from_anndata(adata, layer, use_raw))
-
-    @classmethod
-    def _from_counts(cls, counts: "Counts") -> Self:
-        for remark in counts.remarks:
-            logger.warning(remark)
-        return cls(counts.matrix, counts.users, counts.items)
-
-    @classmethod
-    def _from_entries(cls, entries: "ReadEntries") -> Self:
-        for remark in entries.remarks:
-            logger.info(remark)
-        return cls(entries.matrix, entries.users, entries.items)
+        data, remarks = from_anndata(adata, layer, use_raw)
+        log_remarks(remarks, logging.WARNING)
+        return data
 
     @property
     def n_users(self) -> int:
@@ -383,6 +374,12 @@ class Interactions:
             f"Interactions({self.n_users} users x {self.n_items} items, "
             f"{self.n_observed} observed, sparsity {self.sparsity:.4g})"
         )
+
+
+def log_remarks(remarks: Iterable[str], level: int = logging.INFO) -> None:
+    """Log what was decided or looks wrong, a sentence each."""
+    for remark in remarks:
+        logger.log(level, remark)
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

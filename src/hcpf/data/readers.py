@@ -6,18 +6,20 @@ by the command line and logged by `Interactions.read`.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from hcpf._checks import flag
 from hcpf._progress import progress_bar
-from hcpf.data.canonical import CsrArray, Duplicates, IdArray
+from hcpf._types import BoolArray
+from hcpf.data.canonical import Duplicates
 from hcpf.data.columns import TripleBuilder, Triples
 from hcpf.data.files import FileColumn, Restart, TableFile, file_errors, find_files, open_file
 from hcpf.data.files.base import Columns
 from hcpf.data.files.opening import Paths
 from hcpf.data.guess import event_column, time_columns
+from hcpf.data.interactions import Interactions
 from hcpf.data.read_options import Column, ReadOptions, Returns, choose_columns, split_product
 from hcpf.data.returns import describe, without_value
 from hcpf.data.times import Times, parse_times
@@ -32,11 +34,9 @@ Builder = TypeVar("Builder", bound=TripleBuilder)
 
 @dataclass(frozen=True, eq=False)
 class ReadEntries:
-    """What reading gives: a canonical matrix with its ids, and what was done on the way."""
+    """What reading gives: the entries, and what was done on the way."""
 
-    matrix: CsrArray
-    users: IdArray
-    items: IdArray
+    data: Interactions
     remarks: Sequence[str]
     n_repeated: int
     """Rows that repeat a pair although that is an error, and were summed nevertheless."""
@@ -53,42 +53,140 @@ def open_files(paths: Paths, options: ReadOptions) -> list[TableFile]:
     return [open_file(path, options) for path in find_files(paths)]
 
 
-def read_entries(
-    files: Sequence[TableFile],
-    *,
-    user: Column,
-    item: Column,
-    value: Column | None,
-    options: ReadOptions,
-    lenient: bool = False,
-    progress: bool | None = None,
-) -> ReadEntries:
-    """Read files that all have the columns asked for.
+@dataclass(frozen=True, eq=False)
+class FileSet:
+    """Files that are read as one table, with the columns of each and how rows are cleaned."""
 
-    Parameters
-    ----------
-    files : sequence of TableFile
-        At least one.
-    user, item, value : str or int
-        Columns by name, or by position from 0.
-    options : ReadOptions
-        How to read and clean the rows.
-    lenient : bool
-        Whether rows that are an error are dropped and described in ``problems``, returns are netted
-        and repeated pairs summed where they would be an error.
-    progress : bool, optional
-        Whether to show a progress bar; by default only in a terminal.
-    """
-    chosen = choose_all(files, user, item, value)
-    builder = _read_all(files, chosen, options, progress)
-    with file_errors(_label(files)):
-        triples = builder.finish(drop_bad_rows=lenient)
-        if lenient and builder.has_returns and options.duplicates in ("auto", "sum"):
-            options = replace(options, returns="net")
-        remarks = [remark for file in files for remark in file.remarks] + builder.remarks
-        columns = [column for file in files for column in file.columns]
-        entries = merge_triples(triples, chosen[0].value, columns, options, remarks, lenient)
-    return replace(entries, currency=builder.currency, problems=builder.problems)
+    files: Sequence[TableFile]
+    """At least one."""
+    chosen: Sequence[Columns]
+    """The columns to read of each file."""
+    options: ReadOptions
+
+    @classmethod
+    def of(
+        cls, files: Sequence[TableFile], user: Column, item: Column, value: Column | None,
+        options: ReadOptions,
+    ) -> Self:  # fmt: skip
+        """Choose the columns, by name or by position from 0, which all files must have."""
+        chosen: list[Columns] = []
+        for file in files:
+            with file_errors(file.path):
+                own_value, times = split_product(file.names, value)
+                columns = choose_columns(file.names, user, item, own_value)
+                if times is not None:
+                    times = choose_columns(file.names, user, item, times)[2]
+                chosen.append(Columns(*columns, times))
+        return cls(files, chosen, options)
+
+    @property
+    def columns(self) -> list[FileColumn]:
+        """All columns of all files."""
+        return [column for file in self.files for column in file.columns]
+
+    @property
+    def event(self) -> str | None:
+        """A column that makes each row an event; None if there is none."""
+        return event_column(self.columns, self.chosen[0].value)
+
+    def remarks(self, builder: TripleBuilder) -> list[str]:
+        """Return what was decided while the rows were read."""
+        return [remark for file in self.files for remark in file.remarks] + builder.remarks
+
+    def entries(self, *, lenient: bool = False, progress: bool | None = None) -> ReadEntries:
+        """Read the entries.
+
+        Parameters
+        ----------
+        lenient : bool
+            Whether rows that are an error are dropped and described in ``problems``, returns are
+            netted and repeated pairs summed where they would be an error.
+        progress : bool, optional
+            Whether to show a progress bar; by default only in a terminal.
+        """
+        builder, options = self._read(progress), self.options
+        with file_errors(self._label):
+            triples = builder.finish(drop_bad_rows=lenient)
+            if lenient and builder.has_returns and options.duplicates in ("auto", "sum"):
+                options = replace(options, returns="net")
+            value, remarks = self.chosen[0].value, self.remarks(builder)
+            entries = merge_triples(triples, value, self.columns, options, remarks, lenient)
+        return replace(entries, currency=builder.currency, problems=builder.problems)
+
+    def entries_before_and_after(
+        self, time: str, moment: np.datetime64
+    ) -> tuple[ReadEntries, ReadEntries]:
+        """Read the rows before a moment and those from then on, as two sets of entries.
+
+        ``time`` is the column of dates or times.
+        """
+        builder = self._read(None)
+        with file_errors(self._label):
+            triples = builder.finish()
+            is_later = self._times(triples, time) >= moment
+            if is_later.all() or not is_later.any():
+                side = "before" if is_later.all() else "on or after"
+                raise InputError(f"There are no rows {side} {moment} in column {time!r}.")
+
+            def merged(part: BoolArray, remarks: Sequence[str]) -> ReadEntries:
+                kept, value = triples.select(part), self.chosen[0].value
+                return merge_triples(kept, value, self.columns, self.options, remarks)
+
+            return merged(~is_later, self.remarks(builder)), merged(is_later, ())
+
+    def _times(self, triples: Triples, time: str) -> Times:
+        """Return the times of triples; every row must have one."""
+        of_file: dict[str, Times] = {}
+        for file in self.files:
+            if time not in file.names:
+                raise InputError(f"There is no column {time!r}. Columns: {', '.join(file.names)}.")
+            of_file[file.label] = _column_of_times(file, self.chosen[0].user, time)
+        parts = [of_file[source.label][rows] for source, rows in triples.locator.rows_by_source()]
+        times = np.concatenate(parts)
+        if n_missing := int(np.isnat(times).sum()):
+            raise InputError(f"Column {time!r} has no date in {count(n_missing, 'row')}.")
+        return times
+
+    @property
+    def _label(self) -> str:
+        """What messages call the files."""
+        first, last = self.files[0].label, self.files[-1].label
+        return first if len(self.files) == 1 else f"{first}, …, {last}"
+
+    def _read(self, progress: bool | None) -> TripleBuilder:
+        def make_builder(text_ids: bool) -> TripleBuilder:
+            return TripleBuilder(self.chosen[0], text_ids=text_ids, options=self.options)
+
+        return self.read_rows(make_builder, progress)
+
+    def read_rows(self, make_builder: Callable[[bool], Builder], progress: bool | None) -> Builder:
+        """Read all rows into a builder, from the start again if a file must be read otherwise.
+
+        ``make_builder`` is called with whether all ids are text.
+        """
+        if progress is not None:
+            progress = flag("progress", progress)
+        n_bytes = sum(file.path.stat().st_size for file in self.files)
+        while True:
+            builder = make_builder(all(file.has_text_ids for file in self.files))
+            try:
+                with progress_bar(progress, "Reading", max(n_bytes // _MEGABYTE, 1)) as advance:
+                    for file, columns in zip(self.files, self.chosen, strict=True):
+                        builder.start_file(file)
+                        with file_errors(file.path):
+                            for batch, bytes_read in file.batches(columns):
+                                builder.add(*_parts(batch, columns))
+                                advance(bytes_read / _MEGABYTE, file.path.name)
+                return builder
+            except Restart:
+                continue
+
+
+def _parts(batch: Any, columns: Columns) -> tuple[Any, Any, Any, Any]:
+    """Return users, items, values and what they are multiplied by; None for those without one."""
+    values = None if columns.value is None else batch.column(2)
+    times = None if columns.times is None else batch.column(3)
+    return batch.column(0), batch.column(1), values, times
 
 
 def period_of(files: Sequence[TableFile], user: str) -> str:
@@ -101,9 +199,7 @@ def period_of(files: Sequence[TableFile], user: str) -> str:
     if size > _MAX_PERIOD_BYTES or not (names := time_columns(columns)):
         return ""
     try:
-        times = np.concatenate(
-            [parse_times(names[0], [p[1] for p in file.pairs(user, names[0])]) for file in files]
-        )
+        times = np.concatenate([_column_of_times(file, user, names[0]) for file in files])
     except InputError:  # numbers of months, say
         return ""
     days = times[~np.isnat(times)].astype("datetime64[D]")
@@ -113,78 +209,8 @@ def period_of(files: Sequence[TableFile], user: str) -> str:
     return first if first == last else f"{first} to {last}"
 
 
-def read_before_and_after(
-    files: Sequence[TableFile],
-    *,
-    user: Column,
-    item: Column,
-    value: Column | None,
-    time: str,
-    moment: np.datetime64,
-    options: ReadOptions,
-    progress: bool | None = None,
-) -> tuple[ReadEntries, ReadEntries]:
-    """Read the rows before a moment and those from then on, as two sets of entries.
-
-    Parameters
-    ----------
-    files, user, item, value, options, progress
-        As in `read_entries`.
-    time : str
-        The column of dates or times.
-    moment : datetime64
-        The first moment of the later rows.
-    """
-    chosen = choose_all(files, user, item, value)
-    builder = _read_all(files, chosen, options, progress)
-    with file_errors(_label(files)):
-        triples = builder.finish()
-        is_later = _times(files, triples, str(chosen[0].user), time) >= moment
-        if is_later.all() or not is_later.any():
-            side = "before" if is_later.all() else "on or after"
-            raise InputError(f"There are no rows {side} {moment} in column {time!r}.")
-        remarks = [remark for file in files for remark in file.remarks] + builder.remarks
-        columns = [column for file in files for column in file.columns]
-        before, after = (
-            merge_triples(triples.select(part), chosen[0].value, columns, options, said)
-            for part, said in ((~is_later, remarks), (is_later, ()))
-        )
-    return before, after
-
-
-def _times(files: Sequence[TableFile], triples: Triples, user: str, time: str) -> Times:
-    """Return the times of triples; every row must have one."""
-    of_file: dict[str, Times] = {}
-    for file in files:
-        if time not in file.names:
-            raise InputError(f"There is no column {time!r}. Columns: {', '.join(file.names)}.")
-        column = [pair[1] for pair in file.pairs(user, time)]
-        of_file[file.label] = parse_times(time, column)
-    parts = [of_file[source.label][rows] for source, rows in triples.locator.rows_by_source()]
-    times = np.concatenate(parts)
-    if n_missing := int(np.isnat(times).sum()):
-        raise InputError(f"Column {time!r} has no date in {count(n_missing, 'row')}.")
-    return times
-
-
-def choose_all(
-    files: Sequence[TableFile], user: Column, item: Column, value: Column | None
-) -> list[Columns]:
-    """Return the columns to read of each file."""
-    chosen: list[Columns] = []
-    for file in files:
-        with file_errors(file.path):
-            own_value, times = split_product(file.names, value)
-            columns = choose_columns(file.names, user, item, own_value)
-            if times is not None:
-                times = choose_columns(file.names, user, item, times)[2]
-            chosen.append(Columns(*columns, times))
-    return chosen
-
-
-def _label(files: Sequence[TableFile]) -> str:
-    """Return what messages call the files."""
-    return files[0].label if len(files) == 1 else f"{files[0].label}, …, {files[-1].label}"
+def _column_of_times(file: TableFile, user: str, time: str) -> Times:
+    return parse_times(time, [pair[1] for pair in file.pairs(user, time)])
 
 
 def merge_triples(
@@ -192,7 +218,7 @@ def merge_triples(
     value: str | None,
     columns: Sequence[FileColumn],
     options: ReadOptions,
-    remarks: Sequence[str] = (),
+    remarks: Sequence[str],
     merge_all: bool = False,
 ) -> ReadEntries:
     """Settle returns, and merge the rows of repeated pairs.
@@ -218,13 +244,12 @@ def merge_triples(
     event = event_column(columns, value)
     duplicates = resolve_duplicates(options, event)
     is_refused = duplicates == "error"
-    matrix = settled.to_matrix("sum" if is_refused and merge_all else duplicates)
-    n_repeated = len(settled.values) - int(matrix.nnz)
-    about_pairs = describe_repeated(options, event, len(settled.values), int(matrix.nnz))
-    return ReadEntries(
-        matrix, settled.users, settled.items, [*remarks, *about_returns, *about_pairs],
-        n_repeated if is_refused else 0, duplicates,
-    )  # fmt: skip
+    data = settled.to_interactions("sum" if is_refused and merge_all else duplicates)
+    n_rows = len(settled.values)
+    about_pairs = describe_repeated(options, event, n_rows, data.n_observed)
+    remarks = [*remarks, *about_returns, *about_pairs]
+    n_refused = n_rows - data.n_observed if is_refused else 0
+    return ReadEntries(data, remarks, n_refused, duplicates)
 
 
 def resolve_duplicates(options: ReadOptions, event: str | None) -> Duplicates:
@@ -246,53 +271,6 @@ def describe_repeated(
         f"Summed the rows of repeated pairs ({n_rows:,} rows, {count(n_pairs, 'pair')}){reason} "
         "(otherwise pass duplicates=...)."
     ]
-
-
-def _read_all(
-    files: Sequence[TableFile],
-    chosen: Sequence[Columns],
-    options: ReadOptions,
-    progress: bool | None,
-) -> TripleBuilder:
-    first = chosen[0]
-
-    def make_builder(text_ids: bool) -> TripleBuilder:
-        return TripleBuilder(
-            first.user, first.item, str(first.value), times=first.times, text_ids=text_ids,
-            options=options,
-        )  # fmt: skip
-
-    return read_rows(files, chosen, make_builder, progress)
-
-
-def read_rows(
-    files: Sequence[TableFile],
-    chosen: Sequence[Columns],
-    make_builder: Callable[[bool], Builder],
-    progress: bool | None,
-) -> Builder:
-    """Read all rows into a builder, from the start again if a file must be read in another way.
-
-    ``make_builder`` is called with whether all ids are text.
-    """
-    if progress is not None:
-        progress = flag("progress", progress)
-    n_bytes = sum(file.path.stat().st_size for file in files)
-    while True:
-        builder = make_builder(all(file.has_text_ids for file in files))
-        try:
-            with progress_bar(progress, "Reading", max(n_bytes // _MEGABYTE, 1)) as advance:
-                for file, columns in zip(files, chosen, strict=True):
-                    builder.start_file(file)
-                    with file_errors(file.path):
-                        for batch, bytes_read in file.batches(columns):
-                            values = None if columns.value is None else batch.column(2)
-                            times = None if columns.times is None else batch.column(3)
-                            builder.add(batch.column(0), batch.column(1), values, times)
-                            advance(bytes_read / _MEGABYTE, file.path.name)
-            return builder
-        except Restart:
-            continue
 
 
 # -- returns and corrections -----------------------------------------------------------------------

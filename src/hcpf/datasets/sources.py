@@ -20,6 +20,7 @@ import pyarrow as pa
 from hcpf._checks import one_of
 from hcpf.data.canonical import Duplicates
 from hcpf.data.columns import TripleBuilder
+from hcpf.data.files.base import Columns
 from hcpf.data.interactions import Interactions
 from hcpf.datasets.layouts import Layout, Stream
 from hcpf.errors import InputError, ParameterError
@@ -107,7 +108,7 @@ class PublishedDataset:
     ) -> Interactions:
         """Read every file in the layout that ``layout_of`` returns for its first line."""
         one_of("duplicates", duplicates, get_args(Duplicates))  # before a long file is read
-        builder = TripleBuilder("user", "item", "value", text_ids=True)
+        builder = TripleBuilder(Columns("user", "item", "value"), text_ids=True)
         with self._errors(path):
             for stream in self._open(path):
                 layout_of(_first_line(stream)).add(builder, stream)
@@ -115,7 +116,7 @@ class PublishedDataset:
         if builder.n_dropped:
             logger.info("%s: dropped %d rows.", path, builder.n_dropped)
         try:
-            return Interactions(triples.to_matrix(duplicates), triples.users, triples.items)
+            return triples.to_interactions(duplicates)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 

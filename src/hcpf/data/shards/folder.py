@@ -1,6 +1,5 @@
 """`Shards`: interactions whose entries stay on disk."""
 
-import logging
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from hcpf._checks import flag, whole
 from hcpf.data.canonical import IdArray
 from hcpf.data.id_files import read_ids
-from hcpf.data.interactions import Interactions
+from hcpf.data.interactions import Interactions, log_remarks
 from hcpf.data.sampling import sample_rows
 from hcpf.data.shards.files import check_contents, map_array
 from hcpf.data.shards.manifest import Manifest, ShardRecord, ValueSummary, read_manifest
@@ -34,8 +33,6 @@ from hcpf.io import as_mounted_path
 if TYPE_CHECKING:
     from hcpf.data.files.opening import Paths
     from hcpf.data.read_options import Column, DuplicatesChoice, ExcludeItems, Returns
-
-logger = logging.getLogger("hcpf")
 
 
 class Shards(Interactions):
@@ -134,7 +131,7 @@ class Shards(Interactions):
             of which ``returns`` leaves out all pairs, at or below 0, stay without entries.
         """
         from hcpf.data.read_options import ReadOptions
-        from hcpf.data.readers import open_files
+        from hcpf.data.readers import FileSet, open_files
         from hcpf.data.shards.streaming import stream_to_shards
 
         options = ReadOptions(
@@ -143,12 +140,12 @@ class Shards(Interactions):
             encoding=encoding, delimiter=delimiter, header=header, sheet=sheet, sql=sql,
         )  # fmt: skip
         target = as_mounted_path("folder", folder)
+        files = FileSet.of(open_files(path, options), user, item, value, options)
         manifest, remarks = stream_to_shards(
-            open_files(path, options), target, user=user, item=item, value=value, options=options,
-            n_shards=whole("n_shards", n_shards), append=flag("append", append), progress=progress,
+            files, target, n_shards=whole("n_shards", n_shards), append=flag("append", append),
+            progress=progress,
         )  # fmt: skip
-        for remark in remarks:
-            logger.info(remark)
+        log_remarks(remarks)
         return cls._of(target, manifest)
 
     @classmethod

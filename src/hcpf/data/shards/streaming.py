@@ -5,9 +5,8 @@ items are sorted, rows are dealt out to buckets of neighboring users, and each b
 appended to its shard. Memory is bounded by the ids, 130 to 210 bytes each, and one bucket.
 """
 
-import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -21,11 +20,9 @@ from hcpf.data import returns
 from hcpf.data.amounts import ParsedAmounts
 from hcpf.data.canonical import Duplicates, IdArray
 from hcpf.data.columns import TripleBuilder, Triples
-from hcpf.data.files import TableFile
 from hcpf.data.files.base import Columns
-from hcpf.data.guess import event_column
-from hcpf.data.read_options import ReadOptions
-from hcpf.data.readers import choose_all, describe_repeated, read_rows, resolve_duplicates
+from hcpf.data.read_options import ReadOptions, Returns
+from hcpf.data.readers import FileSet, describe_repeated, resolve_duplicates
 from hcpf.data.rows import BadRows, RowLocator
 from hcpf.data.shards.manifest import Manifest
 from hcpf.data.shards.writing import (
@@ -40,8 +37,6 @@ from hcpf.data.shards.writing import (
 )
 from hcpf.data.values import ArrowArray, ValueColumn
 from hcpf.errors import InputError
-
-logger = logging.getLogger("hcpf")
 
 BUCKET_ROWS = 1 << 22
 """Rows that are sorted and merged at once: about 60 bytes each."""
@@ -58,10 +53,8 @@ class SpoolBuilder(TripleBuilder):
     def __init__(
         self, columns: Columns, spool: Any, *, text_ids: bool, options: ReadOptions
     ) -> None:
-        super().__init__(
-            columns.user, columns.item, str(columns.value), text_ids=text_ids, options=options
-        )
-        self._value_name, self._spool = str(columns.value), spool
+        super().__init__(columns, text_ids=text_ids, options=options)
+        self._value_name, self._spool = self._values.name, spool
         self.user_rows, self.item_rows = np.zeros(0, np.int64), np.zeros(0, np.int64)
         """The number of rows of each user and item."""
         self._negative_rows = BadRows()
@@ -178,21 +171,15 @@ def _sorted(column: Any, counts: NDArray[np.int64]) -> tuple[IdArray, NDArray[np
 
 
 def stream_to_shards(
-    files: Sequence[TableFile],
-    folder: Path,
-    *,
-    user: Any,
-    item: Any,
-    value: Any,
-    options: ReadOptions,
-    n_shards: int = 1,
-    append: bool = False,
-    progress: bool | None = None,
+    files: FileSet, folder: Path, *, n_shards: int, append: bool, progress: bool | None = None
 ) -> tuple[Manifest, list[str]]:
     """Write the rows of files as shards; return the manifest and what was decided."""
-    chosen = choose_all(files, user, item, value)
-    if chosen[0].times is not None:
-        raise InputError(f"value={value!r}: shards take one column of values. Multiply them first.")
+    columns = files.chosen[0]
+    if columns.times is not None:
+        raise InputError(
+            f"value='{columns.value}*{columns.times}': shards take one column of values. Multiply "
+            "them first."
+        )
     with folder_writer(folder, append=append) as writer:
         spool = folder / SPOOL
         shutil.rmtree(spool, ignore_errors=True)
@@ -203,23 +190,16 @@ def stream_to_shards(
                 def make_builder(text_ids: bool) -> SpoolBuilder:
                     rows.seek(0)
                     rows.truncate()  # of what was written before a restart
-                    return SpoolBuilder(chosen[0], rows, text_ids=text_ids, options=options)
+                    return SpoolBuilder(columns, rows, text_ids=text_ids, options=files.options)
 
-                builder = read_rows(files, chosen, make_builder, progress)
+                builder = files.read_rows(make_builder, progress)
             builder.check()
-            event = _event(files, chosen[0])
-            duplicates = resolve_duplicates(options, event)
-            written = _write(writer, builder, spool, duplicates, n_shards, progress, options)
+            written = _write(writer, builder, spool, files, n_shards, progress)
         finally:
             shutil.rmtree(spool, ignore_errors=True)
-    remarks = [remark for file in files for remark in file.remarks] + builder.remarks
     about_returns = builder.describe_returns(written.n_gone)
-    about_pairs = describe_repeated(options, event, written.n_rows, written.n_entries)
-    return written.manifest, [*remarks, *about_returns, *about_pairs]
-
-
-def _event(files: Sequence[TableFile], columns: Columns) -> str | None:
-    return event_column([column for file in files for column in file.columns], columns.value)
+    about_pairs = describe_repeated(files.options, files.event, written.n_rows, written.n_entries)
+    return written.manifest, [*files.remarks(builder), *about_returns, *about_pairs]
 
 
 class _Written(NamedTuple):
@@ -235,12 +215,13 @@ def _write(
     writer: FolderWriter,
     builder: SpoolBuilder,
     spool: Path,
-    duplicates: Duplicates,
+    files: FileSet,
     n_shards: int,
     progress: bool | None,
-    options: ReadOptions,
 ) -> _Written:
     """Write the rows of the spool."""
+    returns_choice = files.options.returns
+    duplicates = resolve_duplicates(files.options, files.event)
     (users, user_at), (items, item_at) = builder.ids()
     require_new_users(writer.folder, writer.before, users)
     all_items, positions = place_items(writer.folder, writer.before, items)
@@ -258,7 +239,7 @@ def _write(
             for number in np.flatnonzero((bounds[:-1] >= first) & (bounds[1:] <= last)).tolist():
                 begin, end = int(bounds[number]), int(bounds[number + 1])
                 path = spool / str(number)
-                triples, n_without = _settled(path, begin, users[begin:end], items, options)
+                triples, n_without = _settled(path, begin, users[begin:end], items, returns_choice)
                 matrix = triples.to_matrix(duplicates)
                 n_gone, n_settled = n_gone + n_without, n_settled + len(triples.values)
                 n_entries += int(matrix.nnz)
@@ -309,7 +290,7 @@ def _deal_out(
 
 
 def _settled(
-    path: Path, first: int, users: IdArray, items: IdArray, options: ReadOptions
+    path: Path, first: int, users: IdArray, items: IdArray, choice: Returns
 ) -> tuple[Triples, int]:
     """Return the rows of a bucket without pairs at or below 0, and the number of these pairs.
 
@@ -321,7 +302,7 @@ def _settled(
         columns = rows["user"] - np.int32(first), rows["item"].copy(), rows["value"].copy()
         return Triples(*columns, users, items)
 
-    if options.returns not in ("net", "drop"):
+    if choice not in ("net", "drop"):
         return triples(), 0
     gone, n_gone = returns.without_value(triples())
     rows = rows[~gone]
