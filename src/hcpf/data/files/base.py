@@ -2,17 +2,20 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NoReturn
 
 import pyarrow as pa
+from pyarrow import compute
 
 from hcpf.data.amounts import mostly_amounts
+from hcpf.data.exact import MAX_EXACT, hides_small_numbers
+from hcpf.data.files.encodings import DecodedFile
 from hcpf.data.read_options import choose_columns
 from hcpf.data.rows import BadRowsError
 from hcpf.data.times import are_dates
@@ -22,6 +25,7 @@ ColumnKind = Literal["text", "integer", "real", "time", "other"]
 TEXT_TYPES: tuple[Any, ...] = (pa.string(), pa.large_string(), pa.string_view())
 BATCH_ROWS = 1 << 19
 """Rows of a typed file that are read at once."""
+pc: Any = compute  # its functions are made at run time, unseen by type checkers
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,42 @@ class TableFile(ABC):
                     return [(batch.column(0), batch.column(1)) for batch, _ in batches]
                 except Restart:
                     continue
+
+
+class DecodedTable(TableFile):
+    """A text file that Arrow reads, unless numbers would lose digits by that."""
+
+    _decoded: DecodedFile
+
+    @abstractmethod
+    def _read_exactly(self) -> NoReturn:
+        """Raise `Restart`, to read all digits of the numbers from then on."""
+        raise NotImplementedError
+
+    def _checked(self, batches: Iterable[Any], columns: Columns) -> Iterator[tuple[Any, int]]:
+        """Yield batches with the bytes that each covers, as long as no number loses digits."""
+        # The position in a compressed file is unknown; approximate it by the size of the batches.
+        bytes_left, has_zeros = self.path.stat().st_size, False
+        for batch in batches:
+            for name in columns.names[2:]:
+                has_zeros |= self._check_range(batch.column(name))
+            bytes_read = min(batch.nbytes, bytes_left)
+            bytes_left -= bytes_read
+            yield batch.select(columns.names), bytes_read
+        if has_zeros:
+            with self._decoded.open() as file:
+                if hides_small_numbers(file):
+                    self._read_exactly()
+
+    def _check_range(self, values: Any) -> bool:
+        """Read numbers from 2**53 on exactly; return whether 0 occurs."""
+        if not pa.types.is_floating(values.type) or values.null_count == len(values):
+            return False
+        ends = pc.min_max(values).as_py()
+        low, high = ends["min"], ends["max"]
+        if max(abs(low), abs(high)) >= MAX_EXACT:
+            self._read_exactly()
+        return low <= 0.0 <= high and bool(pc.any(pc.equal(values, 0.0)).as_py())
 
 
 @contextmanager
@@ -189,6 +229,25 @@ def kind_of_cells(cells: Sequence[Any]) -> ColumnKind:
     if len(texts) == len(present) and are_dates(texts):
         return "time"  # SQLite has no type for dates
     return "real" if len(texts) and mostly_amounts(texts) else "text"
+
+
+def columns_of_rows(
+    names: Sequence[str], rows: Sequence[Sequence[Any]]
+) -> tuple[list[FileColumn], list[Sequence[Any]]]:
+    """Return the columns of a table that is given row by row, with the cells of each."""
+    cells: list[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    columns = zip(names, cells, strict=True)
+    return [FileColumn(name, kind_of_cells(own)) for name, own in columns], cells
+
+
+def batch_of_cells(
+    columns: Columns,
+    cells: Sequence[Sequence[Any]],
+    to_ids: Callable[[Sequence[Any]], Any] = cells_to_ids,
+) -> Any:
+    """Return a record batch of the cells of each of the columns."""
+    arrays = [*map(to_ids, cells[:2]), *map(cells_to_values, cells[2:])]
+    return pa.RecordBatch.from_arrays(arrays, columns.names)
 
 
 def _is_empty(cell: Any) -> bool:

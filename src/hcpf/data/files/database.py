@@ -7,16 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import pyarrow as pa
-
-from hcpf.data.files.base import (
-    Columns,
-    FileColumn,
-    TableFile,
-    cells_to_ids,
-    cells_to_values,
-    kind_of_cells,
-)
+from hcpf.data.files.base import Columns, TableFile, batch_of_cells, columns_of_rows
 from hcpf.data.read_options import ReadOptions
 from hcpf.errors import InputError, MissingDependencyError
 
@@ -43,12 +34,7 @@ class DatabaseTable(TableFile):
             if cursor.description is None:
                 raise InputError(f"sql={self._sql!r} returns no rows. Pass a SELECT query.")
             names = [column[0] for column in cursor.description]
-            rows = cursor.fetchmany(1000)
-        columns = zip(*rows, strict=True) if rows else [()] * len(names)
-        self.columns = [
-            FileColumn(name, kind_of_cells(cells))
-            for name, cells in zip(names, columns, strict=True)
-        ]
+            self.columns, _ = columns_of_rows(names, cursor.fetchmany(1000))
 
     def batches(self, columns: Columns) -> Iterator[tuple[Any, int]]:
         """Yield record batches of the columns; the bytes that they cover are unknown."""
@@ -57,9 +43,7 @@ class DatabaseTable(TableFile):
             cursor = database.execute(self._sql)
             while rows := cursor.fetchmany(_BATCH_ROWS):
                 cells = list(zip(*rows, strict=True))
-                arrays = [cells_to_ids(cells[position]) for position in positions[:2]]
-                arrays += [cells_to_values(cells[position]) for position in positions[2:]]
-                yield pa.RecordBatch.from_arrays(arrays, columns.names), 0
+                yield batch_of_cells(columns, [cells[position] for position in positions]), 0
 
     @contextmanager
     def _connect(self) -> Generator[Any]:

@@ -5,18 +5,17 @@ import json as text_json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
-from pyarrow import compute, json
+from pyarrow import json
 
-from hcpf.data.exact import MAX_EXACT, hides_small_numbers
 from hcpf.data.files.base import (
     Columns,
+    DecodedTable,
     Restart,
-    TableFile,
+    batch_of_cells,
     cells_to_ids,
-    cells_to_values,
     typed_columns,
 )
 from hcpf.data.files.encodings import DecodedFile, detect_encoding
@@ -26,10 +25,8 @@ from hcpf.errors import InputError
 _BLOCK_BYTES = 1 << 24
 _BATCH_LINES = 1 << 16
 
-pc: Any = compute  # its functions are made at run time, unseen by type checkers
 
-
-class JsonLinesTable(TableFile):
+class JsonLinesTable(DecodedTable):
     """A file with a JSON object per line; keys that are missing are empty."""
 
     def __init__(self, path: Path, options: ReadOptions) -> None:
@@ -57,37 +54,19 @@ class JsonLinesTable(TableFile):
         options = json.ParseOptions(
             explicit_schema=pa.schema(types), unexpected_field_behavior="ignore"
         )
-        bytes_left, has_zeros = self.path.stat().st_size, False
+        blocks = json.ReadOptions(block_size=_BLOCK_BYTES)
         try:
             with self._decoded.open() as file:
-                blocks = json.ReadOptions(block_size=_BLOCK_BYTES)
-                for batch in json.open_json(file, read_options=blocks, parse_options=options):
-                    for name in columns.names[2:]:
-                        has_zeros |= self._check_range(batch.column(name))
-                    bytes_read = min(batch.nbytes, bytes_left)
-                    bytes_left -= bytes_read
-                    yield batch.select(columns.names), bytes_read
+                batches = json.open_json(file, read_options=blocks, parse_options=options)
+                yield from self._checked(batches, columns)
         except pa.ArrowInvalid:
-            self._read_line_by_line()
-        if has_zeros:
-            with self._decoded.open() as file:
-                if hides_small_numbers(file):
-                    self._read_line_by_line()
+            self._read_exactly()
 
     def _typed(self, name: str) -> Any:
         arrow_type = self._types[name]
         return pa.string() if pa.types.is_null(arrow_type) else arrow_type
 
-    def _check_range(self, values: Any) -> bool:
-        """Read large numbers line by line, which keeps their digits; return whether 0 occurs."""
-        if not pa.types.is_floating(values.type) or values.null_count == len(values):
-            return False
-        ends = pc.min_max(values).as_py()
-        if max(abs(ends["min"]), abs(ends["max"])) >= MAX_EXACT:
-            self._read_line_by_line()
-        return bool(pc.any(pc.equal(values, 0.0)).as_py())
-
-    def _read_line_by_line(self) -> None:
+    def _read_exactly(self) -> NoReturn:
         self._line_by_line = True
         raise Restart
 
@@ -115,9 +94,7 @@ class JsonLinesTable(TableFile):
         objects = self._objects()
         while batch := list(islice(objects, _BATCH_LINES)):
             cells = [[record.get(name) for record in batch] for name in columns.names]
-            arrays = [_array(ids) for ids in cells[:2]]
-            arrays += [cells_to_values(values) for values in cells[2:]]
-            yield pa.RecordBatch.from_arrays(arrays, columns.names), 0
+            yield batch_of_cells(columns, cells, _array), 0
 
 
 def _array(cells: Sequence[Any]) -> Any:

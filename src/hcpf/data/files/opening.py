@@ -103,8 +103,6 @@ def _open(path: Path, suffix: str, options: ReadOptions) -> TableFile:
         from hcpf.data.files.database import DatabaseTable
 
         return DatabaseTable(path, options)
-    from hcpf.data.files.opening import ArrowTable, ParquetTable
-
     return ParquetTable(path) if suffix in _PARQUET else ArrowTable(path)
 
 

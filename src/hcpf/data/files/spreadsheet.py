@@ -4,16 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from hcpf.data.files.base import (
-    Columns,
-    FileColumn,
-    TableFile,
-    cells_to_ids,
-    cells_to_values,
-    kind_of_cells,
-)
+from hcpf.data.files.base import Columns, TableFile, batch_of_cells, columns_of_rows
 from hcpf.data.read_options import ReadOptions
 from hcpf.errors import InputError
 
@@ -34,14 +25,8 @@ class SpreadsheetTable(TableFile):
             cells = numbered.pop(0)[1]
             names = [str(cell).strip() or name for cell, name in zip(cells, names, strict=True)]
         self._numbers = [number for number, _ in numbered]
-        rows = [row for _, row in numbered]
-        self._cells: dict[str, Sequence[Any]] = {}
-        columns: list[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-        self.columns = [
-            FileColumn(name, kind_of_cells(column))
-            for name, column in zip(names, columns, strict=True)
-        ]
-        self._cells = dict(zip(names, columns, strict=True))
+        self.columns, cells = columns_of_rows(names, [row for _, row in numbered])
+        self._cells = dict(zip(names, cells, strict=True))
 
     @property
     def counting(self) -> str:
@@ -54,9 +39,8 @@ class SpreadsheetTable(TableFile):
 
     def batches(self, columns: Columns) -> Iterator[tuple[Any, int]]:
         """Yield all rows of the columns at once."""
-        arrays = [cells_to_ids(self._cells[name]) for name in (columns.user, columns.item)]
-        arrays += [cells_to_values(self._cells[name]) for name in columns.names[2:]]
-        yield pa.RecordBatch.from_arrays(arrays, columns.names), self.path.stat().st_size
+        cells = [self._cells[name] for name in columns.names]
+        yield batch_of_cells(columns, cells), self.path.stat().st_size
 
     def _read(self, sheet: str | None) -> list[tuple[int, list[Any]]]:
         """Return the rows of the table with the numbers that the spreadsheet shows."""

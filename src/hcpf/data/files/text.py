@@ -6,14 +6,13 @@ import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
-from pyarrow import compute, csv
+from pyarrow import csv
 
 from hcpf.data.amounts import is_plain, mostly_amounts
-from hcpf.data.exact import MAX_EXACT, hides_small_numbers
-from hcpf.data.files.base import Columns, FileColumn, Restart, TableFile, typed_columns
+from hcpf.data.files.base import Columns, DecodedTable, FileColumn, Restart, typed_columns
 from hcpf.data.files.encodings import (
     COMPRESSIONS,
     FALLBACK,
@@ -37,10 +36,8 @@ _MAX_SHOWN = 3
 _DELIMITERS = ",\t;|"
 _NULLS = ["", "NA", "NaN", "nan", "null", "NULL", "None"]
 
-pc: Any = compute  # its functions are made at run time, unseen by type checkers
 
-
-class TextTable(TableFile):
+class TextTable(DecodedTable):
     """A delimited text file."""
 
     has_text_ids = True
@@ -79,22 +76,10 @@ class TextTable(TableFile):
             self._reads_amounts = not is_plain(sample.column(columns.value))
         # Ids are read as text, or "007" would become 7.
         types = dict.fromkeys(columns.names, pa.string())
-        plain = columns.value is not None and not self._reads_amounts
-        if plain:
-            types[columns.names[2]] = pa.float64()
-        # The position in a compressed file is unknown; approximate it by the size of the batches.
-        bytes_left, has_zeros = self.path.stat().st_size, False
+        if columns.value is not None and not self._reads_amounts:
+            types[columns.value] = pa.float64()
         with self._reading_differently(), self._decoded.open() as file:
-            for batch in self._open(file, types):
-                if plain:
-                    has_zeros |= self._check_range(batch.column(2))
-                bytes_read = min(batch.nbytes, bytes_left)
-                bytes_left -= bytes_read
-                yield batch, bytes_read
-        if has_zeros:
-            with self._decoded.open() as file:
-                if hides_small_numbers(file):
-                    self._read_amounts()
+            yield from self._checked(self._open(file, types), columns)
 
     def row_numbers(self, rows: Sequence[int]) -> list[int]:
         """Return the numbers that a spreadsheet shows; blank lines count although Arrow skips them.
@@ -168,17 +153,7 @@ class TextTable(TableFile):
                 "delimiter=..."
             )
 
-    def _check_range(self, values: Any) -> bool:
-        """Read numbers from 2**53 on as text, which keeps all digits; return whether 0 occurs."""
-        ends = pc.min_max(values).as_py()
-        low, high = ends["min"], ends["max"]
-        if low is None:
-            return False
-        if high >= MAX_EXACT or low <= -MAX_EXACT:
-            self._read_amounts()
-        return low <= 0.0 <= high and bool(pc.any(pc.equal(values, 0.0)).as_py())
-
-    def _read_amounts(self) -> None:
+    def _read_exactly(self) -> NoReturn:
         self._reads_amounts = True
         raise Restart
 
@@ -193,7 +168,7 @@ class TextTable(TableFile):
             if lengths:
                 self._check_lengths(int(lengths[1]))
             if "conversion error to double" in text and not self._reads_amounts:
-                self._read_amounts()
+                self._read_exactly()
             if "invalid UTF8" in text and self._may_change_encoding and self.encoding == UTF8:
                 self.encoding, self._decoded = FALLBACK, DecodedFile(self.path, FALLBACK)
                 self._remark_encoding()
