@@ -14,7 +14,7 @@ from hcpf.errors import InputError
 from hcpf.evaluate import Calibration, ComponentPath, Consensus, Split
 from hcpf.evaluate.predictive_checks import check_activity, check_values
 from hcpf.evaluate.scoring import explains_missing
-from hcpf.experiments.cells import Cell, Recipe
+from hcpf.experiments.cells import Cell
 from hcpf.experiments.claims import CLAIMS, Claim, Judgment, compare_recipes, judge, recipes_in
 from hcpf.experiments.pages import recipe_pairs
 from hcpf.model.components import summarize_components
@@ -188,18 +188,14 @@ def paper_claims(cells: Sequence[Cell]) -> dict[str, DifferenceList]:
     for claim in CLAIMS:
         judged = [j for recipe in found[:4] if (j := judge(claim, cells, recipe)) is not None]
         if judged:
-            series = {_recipe_name(judgment.recipe): judgment for judgment in judged}
+            series = {judgment.recipe.label: judgment for judgment in judged}
             charts[f"claim-{claim.name}.svg"] = _differences(claim, series)
     for first, second in recipe_pairs(found):
         judgment = compare_recipes(cells, first, second)
         if judgment is not None:
-            series = {_recipe_name(first): judgment}
+            series = {first.label: judgment}
             charts[f"{judgment.claim.name}.svg"] = _differences(judgment.claim, series)
     return charts
-
-
-def _recipe_name(recipe: Recipe) -> str:
-    return f"{recipe.name}, {recipe.solver}, K = {recipe.n_components}"
 
 
 def _differences(claim: Claim, judged: Mapping[str, Judgment]) -> DifferenceList:

@@ -136,10 +136,8 @@ def _reproduce(
 
 def _show_cost(plan: "Plan", results: Path) -> None:
     """Say what the run computes and what it is expected to cost, before it begins."""
-    from hcpf.experiments.cells import BASELINES
-
     left = plan.left
-    fits = sum(cell.model.partition("-")[0] not in BASELINES for cell in left)
+    fits = sum(not cell.is_baseline for cell in left)
     note(
         f"hcpf: {plan.recipe}; {len(plan.sets)} data sets, {len(plan.cells):,} results, {fits:,} "
         f"fits left, about {_span(plan.cost(left))} on this machine. Each result is saved in "
@@ -154,9 +152,9 @@ def _show_cost(plan: "Plan", results: Path) -> None:
 
 def _show_cell(cell: "Cell", plan: "Plan", quiet: bool) -> None:
     """Print a finished cell: ours, the paper's figure, and the baselines with the same element."""
-    from hcpf.experiments import cells, tables
+    from hcpf.experiments import tables
 
-    if cell.model.partition("-")[0] in cells.BASELINES and not cell.error:
+    if cell.is_baseline and not cell.error:
         return  # shown with the models
     text = tables.describe(cell, plan.done)
     (note if quiet else typer.echo)(text)

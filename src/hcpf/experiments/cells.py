@@ -138,6 +138,16 @@ class Recipe:
             **settings,
         )  # fmt: skip
 
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What the cells of a run have in common."""
+        return self.name, self.solver, self.n_components
+
+    @property
+    def label(self) -> str:
+        """The recipe in a few words."""
+        return f"{self.name}, {self.solver}, K = {self.n_components}"
+
     def __str__(self) -> str:
         settings = "the paper's recipe" if self.name == "paper" else "default settings, one fit"
         return f"{settings}, solver {self.solver}, K = {self.n_components}"
@@ -176,6 +186,16 @@ class Cell:
         """What identifies a cell."""
         return tuple(getattr(self, part.name) for part in fields(self)[:8])
 
+    @property
+    def recipe_key(self) -> tuple[str, str, int]:
+        """The ``key`` of the recipe."""
+        return self.recipe, self.solver, self.n_components
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the model is a baseline, which does not depend on the recipe."""
+        return self.model.partition("-")[0] in BASELINES
+
     def score(self, name: str) -> Score | None:
         """Return a score by name; None where it does not apply."""
         return Score(*self.scores[name]) if name in self.scores else None
@@ -196,15 +216,13 @@ def cells_for(
     tables: Iterable[str], dataset: str, values: FloatArray, recipe: Recipe, n_splits: int
 ) -> list[Cell]:
     """Return the unfitted cells that some tables need of a data set, split by split."""
-    models = _models_for(set(tables), values)
-    cells: list[Cell] = []
-    for split in range(n_splits):
-        for model, trained_on in models:
-            setting = (recipe.name, recipe.solver, recipe.n_components)
-            if model.partition("-")[0] in BASELINES:
-                setting = ("any", "any", 0)
-            cells.append(Cell(dataset, model, trained_on, split, *setting, code_version()))
-    return cells
+    cells = [
+        Cell(dataset, model, trained_on, split, *recipe.key, code_version())
+        for split in range(n_splits)
+        for model, trained_on in _models_for(set(tables), values)
+    ]
+    shared = {"recipe": "any", "solver": "any", "n_components": 0}
+    return [replace(cell, **shared) if cell.is_baseline else cell for cell in cells]
 
 
 def _models_for(tables: set[str], values: FloatArray) -> list[tuple[str, str]]:

@@ -10,7 +10,6 @@ from scipy import stats
 from hcpf._types import FloatArray
 from hcpf.evaluate.scoring import Score, mean_score
 from hcpf.experiments.cells import (
-    BASELINES,
     ELEMENTS,
     GROUPS,
     STAND_INS,
@@ -28,13 +27,7 @@ def average(scores: Sequence[Score]) -> Score | None:
     One is that of the pairs within the splits, the other that of the splits; neither alone holds
     both sources of error.
     """
-    if not scores:
-        return None
-    values = np.array([score.value for score in scores])
-    within = float(np.sqrt(np.sum([score.error**2 for score in scores]))) / len(scores)
-    if len(scores) == 1:
-        return Score(float(values[0]), within)
-    return Score(float(values.mean()), float(np.fmax(within, mean_score(values).error)))
+    return Gap.of(scores).score if scores else None
 
 
 def average_score(cells: Iterable[Cell], name: str) -> Score | None:
@@ -249,9 +242,7 @@ class Judgment:
 
 def recipes_in(cells: Iterable[Cell]) -> list[Recipe]:
     """Return the recipes that cells were computed with, the paper's first."""
-    found = {
-        (cell.recipe, cell.solver, cell.n_components) for cell in cells if cell.recipe != "any"
-    }
+    found = {cell.recipe_key for cell in cells if cell.recipe != "any"}
     order = {("paper", "cavi"): 0, ("default", "auto"): 1, ("paper", "algorithm1"): 2}
     ranked = sorted(found, key=lambda key: (key[2], order.get(key[:2], 3)))
     return [Recipe(*key) for key in ranked]
@@ -259,19 +250,14 @@ def recipes_in(cells: Iterable[Cell]) -> list[Recipe]:
 
 def by_set(cells: Iterable[Cell], recipe: Recipe) -> dict[str, Found]:
     """Return the cells of a recipe, and the baselines of its sets, by data set and model."""
-    setting = recipe.name, recipe.solver, recipe.n_components
     cells, out = list(cells), dict[str, Found]()
+    fitted = {cell.dataset for cell in cells if cell.recipe_key == recipe.key}
     for cell in cells:
-        is_baseline = cell.model.partition("-")[0] in BASELINES
-        if cell.error or not (is_baseline or _is_of(cell, setting)):
-            continue
-        out.setdefault(cell.dataset, {}).setdefault((cell.model, cell.trained_on), []).append(cell)
-    fitted = {cell.dataset for cell in cells if _is_of(cell, setting)}
-    return {name: found for name, found in out.items() if name in fitted}
-
-
-def _is_of(cell: Cell, setting: tuple[str, str, int]) -> bool:
-    return (cell.recipe, cell.solver, cell.n_components) == setting
+        is_wanted = cell.is_baseline or cell.recipe_key == recipe.key
+        if is_wanted and not cell.error and cell.dataset in fitted:
+            models = out.setdefault(cell.dataset, {})
+            models.setdefault((cell.model, cell.trained_on), []).append(cell)
+    return out
 
 
 def judge(claim: Claim, cells: Iterable[Cell], recipe: Recipe) -> Judgment | None:

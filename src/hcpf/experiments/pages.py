@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 
 from hcpf.experiments import tables
@@ -132,14 +132,16 @@ def claims_page(cells: Sequence[Cell]) -> str:
 
 def _summary(cells: Sequence[Cell], recipes: Sequence[Recipe]) -> list[str]:
     """Return how often each claim holds with each recipe."""
-    header = "| Claim: sets where it holds / undecided / fails | "
-    lines = [header + " | ".join(_short(recipe) for recipe in recipes) + " |"]
-    lines.append("|---|" + "---:|" * len(recipes))
-    for claim in CLAIMS:
-        entries = [_counts(judge(claim, cells, recipe)) for recipe in recipes]
-        if any(entry != NOT_APPLICABLE for entry in entries):
-            lines.append(f"| {claim.text} | " + " | ".join(entries) + " |")
-    return [*lines, ""]
+    rows = {c.text: [_counts(judge(c, cells, recipe)) for recipe in recipes] for c in CLAIMS}
+    known = {text: row for text, row in rows.items() if set(row) - {NOT_APPLICABLE}}
+    header = "Claim: sets where it holds / undecided / fails"
+    return [*_table(header, [recipe.label for recipe in recipes], known), ""]
+
+
+def _table(header: str, headings: Sequence[str], rows: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the lines of a table in Markdown, whose rows have names."""
+    lines = [f"| {header} | {' | '.join(headings)} |", "|---|" + "---:|" * len(headings)]
+    return lines + [f"| {name} | {' | '.join(row)} |" for name, row in rows.items()]
 
 
 def _counts(judged: Judgment | None) -> str:
@@ -159,27 +161,17 @@ def _claim_section(claim: Claim, judged: Sequence[Judgment], cells: Iterable[Cel
     lines = [f"## {claim.text}", "", f"Differences in {claim.unit}{source}.", ""]
     lines += [f"- {_heading(judgment.recipe)}: {judgment.summary}." for judgment in judged]
     lines += ["", f"![Differences per data set](claim-{claim.name}.svg)", ""]
-    lines += [_findings_table(judged, [_short(judgment.recipe) for judgment in judged])]
+    lines += [_findings_table(judged, [judgment.recipe.label for judgment in judged])]
     if claim.name in BY_ELEMENT:
         lines += _by_element(claim, cells, [judgment.recipe for judgment in judged])
     return lines
 
 
-def _short(recipe: Recipe) -> str:
-    name = "paper" if recipe.name == "paper" else "default"
-    return f"{name}, {recipe.solver}, K = {recipe.n_components}"
-
-
 def _findings_table(judged: Sequence[Judgment], headings: Sequence[str]) -> str:
-    names = list(dict.fromkeys(f.dataset for judgment in judged for f in judgment.findings))
-    lines = ["| Data set | " + " | ".join(headings) + " |", "|---|" + "---:|" * len(judged)]
-    for name in names:
-        entries: list[str] = []
-        for judgment in judged:
-            finding = next((f for f in judgment.findings if f.dataset == name), None)
-            entries.append(NOT_APPLICABLE if finding is None else _finding_text(finding))
-        lines.append(f"| {name} | " + " | ".join(entries) + " |")
-    return "\n".join(lines) + "\n"
+    names = dict.fromkeys(f.dataset for judgment in judged for f in judgment.findings)
+    texts = [{f.dataset: _finding_text(f) for f in judgment.findings} for judgment in judged]
+    rows = {name: [text.get(name, NOT_APPLICABLE) for text in texts] for name in names}
+    return "\n".join(_table("Data set", headings, rows)) + "\n"
 
 
 def _finding_text(finding: Finding) -> str:
@@ -190,15 +182,14 @@ def _finding_text(finding: Finding) -> str:
 def _by_element(claim: Claim, cells: Iterable[Cell], recipes: Sequence[Recipe]) -> list[str]:
     """Return how often the claim holds with every element, each the same on all sets."""
     cells = list(cells)
-    header = "| Element | " + " | ".join(_short(recipe) for recipe in recipes) + " |"
-    lines = ["With every element (sets where it holds / undecided / fails):", "", header]
-    lines.append("|---|" + "---:|" * len(recipes))
-    for acronym in ELEMENTS:
-        entries: list[str] = []
-        for recipe in recipes:
-            entries.append(_counts(judge(with_element(claim, acronym), cells, recipe)))
-        lines.append(f"| {tables.model_name(f'HCPF-{acronym}')} | " + " | ".join(entries) + " |")
-    return [*lines, ""]
+    rows = {
+        tables.model_name(f"HCPF-{e}"): [
+            _counts(judge(with_element(claim, e), cells, recipe)) for recipe in recipes
+        ]
+        for e in ELEMENTS
+    }
+    title = "With every element (sets where it holds / undecided / fails):"
+    return [title, "", *_table("Element", [recipe.label for recipe in recipes], rows), ""]
 
 
 def to_csv(cells: Iterable[Cell]) -> str:
