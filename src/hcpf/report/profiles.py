@@ -1,48 +1,24 @@
-"""Profiles of users for a report: their entries, and what to recommend to them and why."""
+"""Users for a report, as text: their entries, and what to recommend to them and why."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hcpf.core.axis import Axis
+from hcpf.evaluate.scoring import explains_missing
 from hcpf.model.entry_counts import count_entries, entries_of_row
 from hcpf.model.fitted import FittedModel
 from hcpf.model.predict import listed
 from hcpf.model.resolve import training_data
+from hcpf.model.tables import NOT_APPLICABLE
+from hcpf.report.sections import Facts
+from hcpf.report.text import id_text, percent, short
 
 _ACTIVE, _RANDOM = 250, 250  # users of a sample
 _ENTRIES, _RECOMMENDATIONS, _REASONS = 8, 6, 3  # of a profile
 _EXAMPLE_QUANTILES = (0.98, 0.75, 0.5, 0.2)  # of the number of items
 Rows = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """A recommended item, by position."""
-
-    item: int
-    probability: float
-    value: float
-    low: float
-    high: float
-    entries: int
-    """Entries of the item, which its values rest on."""
-    reasons: list[tuple[int, float]]
-    """The user's own items that contribute most, with their shares of the rate."""
-
-
-@dataclass(frozen=True)
-class Profile:
-    """One user."""
-
-    row: int
-    n_items: int
-    total: float
-    entries: list[tuple[int, float]]
-    """The items of the largest values, with these values."""
-    recommendations: list[Recommendation]
 
 
 def example_users(model: FittedModel, users: Any = None) -> Rows:
@@ -65,37 +41,87 @@ def sample_users(model: FittedModel, include: Rows, rng: np.random.Generator) ->
     return chosen[np.argsort(-count[chosen], kind="stable")].astype(np.int64)
 
 
-def user_profiles(model: FittedModel, rows: Rows, *, all_reasons: bool = False) -> list[Profile]:
-    """Return profiles of users, with the main reason of each recommendation or with several."""
+def user_profiles(
+    model: FittedModel, rows: Rows, labels: list[str], *, all_reasons: bool = False
+) -> list[Facts]:
+    """Return users with the main reason of each recommendation, or with several."""
+    predicts_missing = explains_missing(model)
     # Without a model of missing pairs there is no probability to rank by.
-    by = "value" if model.value_model.train_on == "observed" else "consensus"
+    by = "consensus" if predicts_missing else "value"
     best = model.recommend(model.users[rows], _RECOMMENDATIONS, by=by, details=True)
-    owner = model.user_index.positions(best.user)
+    owner, items = model.user_index.positions(best.user), model.item_index.positions(best.item)
     popularity = count_entries(training_data(model).matrix, Axis.ITEMS)
-    by_user: dict[int, list[Recommendation]] = {}
-    for row, item, one in zip(owner, model.item_index.positions(best.item), best, strict=True):
-        reasons = _reasons(model, one.user, one.item) if all_reasons else []
-        if not all_reasons and one.reason is not None:
-            reasons = [(int(model.item_index.positions([one.reason])[0]), one.reason_share)]
-        found = Recommendation(
-            int(item), one.probability, one.value, one.low, one.high, int(popularity[item]), reasons
-        )
-        by_user.setdefault(int(row), []).append(found)
-    return [_profile(model, int(row), by_user.get(int(row), [])) for row in rows]
+    by_user: dict[int, list[Facts]] = {}
+    first_probability: dict[int, float] = {}
+    for row, item, one in zip(owner.tolist(), items.tolist(), best, strict=True):
+        reasons = [] if one.reason is None else [(one.reason, one.reason_share)]
+        if all_reasons:
+            reasons = _main_reasons(model, one.user, one.item)
+        first_probability.setdefault(row, one.probability)
+        by_user.setdefault(row, []).append({
+            "item": labels[item],
+            "probability": percent(one.probability) if predicts_missing else NOT_APPLICABLE,
+            "value": short(one.value),
+            "range": f"{short(one.low)} – {short(one.high)}",
+            "entries": int(popularity[item]),
+            "reasons": [
+                [labels[int(model.item_index.positions([source])[0])], percent(share)]
+                for source, share in reasons
+            ],
+        })  # fmt: skip
+    return [
+        {
+            **_entries(model, row, labels),
+            "first_probability": first_probability.get(row) if predicts_missing else None,
+            "recommendations": by_user.get(row, []),
+        }
+        for row in rows.tolist()
+    ]
 
 
-def _reasons(model: FittedModel, user: Any, item: Any) -> list[tuple[int, float]]:
-    found = model.explain(user, item)
-    sources = found.source[:-1][:_REASONS]  # the last one is the prior
-    if not len(sources):
-        return []
-    shares = zip(model.item_index.positions(sources), found.share, strict=False)
-    return [(int(position), float(share)) for position, share in shares if share > 0]
+def _main_reasons(model: FittedModel, user: Any, item: Any) -> list[tuple[Any, float]]:
+    """Return the user's own items that contribute most, with their shares of the rate."""
+    own = list(model.explain(user, item))[:-1]  # the last one is the prior
+    return [(one.source, one.share) for one in own[:_REASONS] if one.share > 0]
 
 
-def _profile(model: FittedModel, row: int, recommendations: list[Recommendation]) -> Profile:
+def _entries(model: FittedModel, row: int, labels: list[str]) -> Facts:
+    """Return the number and the sum of a user's entries, and the largest of them."""
     items, values = entries_of_row(training_data(model).matrix, Axis.USERS, row)
     values = values.astype(np.float64)
     largest = np.argsort(-values, kind="stable")[:_ENTRIES]
-    entries = [(int(items[j]), float(values[j])) for j in largest]
-    return Profile(row, len(values), float(values.sum()), entries, recommendations)
+    total = float(values.sum())
+    return {
+        "id": id_text(model.users[row]),
+        "n_items": len(values),
+        "total": short(total),
+        "total_key": total,
+        "mean": total / len(values) if len(values) else None,
+        "entries": [[labels[items[j]], short(float(values[j]))] for j in largest],
+    }
+
+
+def for_script(users: list[Facts]) -> Facts:
+    """Return users for the script: every item once, and its index where it occurs."""
+    indices: dict[str, int] = {}
+
+    def index(item: str) -> int:
+        return indices.setdefault(item, len(indices))
+
+    rows = [
+        [
+            one["id"],
+            one["n_items"],
+            one["total"],
+            [[index(item), value] for item, value in one["entries"]],
+            [
+                [
+                    index(r["item"]), r["probability"], r["value"], r["range"], r["entries"],
+                    [[index(item), share] for item, share in r["reasons"]],
+                ]
+                for r in one["recommendations"]
+            ],
+        ]
+        for one in users
+    ]  # fmt: skip
+    return {"items": list(indices), "users": rows}

@@ -30,11 +30,10 @@ from hcpf.model.components import summarize_components
 from hcpf.model.fitted import FittedModel
 from hcpf.model.recommend import DETAILS_LEVEL
 from hcpf.model.resolve import fitted_model, training_data
-from hcpf.model.tables import NOT_APPLICABLE
 from hcpf.report import sections
 from hcpf.report.drawing import DARK, LIGHT, style_sheet
-from hcpf.report.profiles import Profile, example_users, sample_users, user_profiles
-from hcpf.report.text import id_text, label, listed, percent, short
+from hcpf.report.profiles import example_users, for_script, sample_users, user_profiles
+from hcpf.report.text import label, listed, percent, short
 
 _STAGES = 5  # of writing a report, for the progress bar
 
@@ -129,14 +128,13 @@ def _page(
     shown = example_users(model, users)
     rng = np.random.default_rng(seed)
     advance(1, "looking at users")
-    lookup = user_profiles(model, sample_users(model, shown, rng))
-    examples = user_profiles(model, shown, all_reasons=True)
+    people = user_profiles(model, sample_users(model, shown, rng), labels)
+    examples = user_profiles(model, shown, labels, all_reasons=True)
     advance(1, "comparing data with the model")
     check = evaluation.values if evaluation else check_values(model, None, rng)
     has_missing = explains_missing(model)
     advance(1, "drawing")
     checks = {axis: check_activity(model, axis, rng) for axis in Axis} if has_missing else {}
-    people = [_person(model, one, labels) for one in lookup]
     settings, script = settings_text(model), _source("script.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
@@ -167,63 +165,11 @@ def _page(
             has_values=not isinstance(model.element, Presence),
             n_fits=len(model.posteriors),
             n_users=len(model.users),
-            examples=[_person(model, one, labels) for one in examples],
+            examples=examples,
             people=people,
-            people_json=_compact(people),
+            people_json=for_script(people),
         )
     )
-
-
-def _person(model: FittedModel, profile: Profile, labels: list[str]) -> sections.Facts:
-    """Return a user as text: for an example, the table of users and the script."""
-    known = explains_missing(model)
-    first = profile.recommendations[0] if profile.recommendations else None
-    return {
-        "id": id_text(model.users[profile.row]),
-        "n_items": profile.n_items,
-        "total": short(profile.total),
-        "total_key": profile.total,
-        "mean": profile.total / profile.n_items if profile.n_items else None,
-        "first_probability": first.probability if first and known else None,
-        "entries": [[labels[item], short(value)] for item, value in profile.entries],
-        "recommendations": [
-            {
-                "item": labels[one.item],
-                "probability": percent(one.probability) if known else NOT_APPLICABLE,
-                "value": short(one.value),
-                "range": f"{short(one.low)} – {short(one.high)}",
-                "entries": one.entries,
-                "reasons": [[labels[item], percent(share)] for item, share in one.reasons],
-            }
-            for one in profile.recommendations
-        ],
-    }
-
-
-def _compact(people: list[sections.Facts]) -> sections.Facts:
-    """Return users for the script: every item once, and its index where it occurs."""
-    indices: dict[str, int] = {}
-
-    def index(item: str) -> int:
-        return indices.setdefault(item, len(indices))
-
-    users = [
-        [
-            one["id"],
-            one["n_items"],
-            one["total"],
-            [[index(item), value] for item, value in one["entries"]],
-            [
-                [
-                    index(r["item"]), r["probability"], r["value"], r["range"], r["entries"],
-                    [[index(item), share] for item, share in r["reasons"]],
-                ]
-                for r in one["recommendations"]
-            ],
-        ]
-        for one in people
-    ]  # fmt: skip
-    return {"items": list(indices), "users": users}
 
 
 @cache
