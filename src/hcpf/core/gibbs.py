@@ -112,7 +112,8 @@ class Chain:
 
     def factors(self, axis: Axis) -> Draw:
         """Return the current factors of one axis at exposure 1; a pass replaces the array."""
-        return self._at_exposure_1(axis)
+        exposure = self._exposure[axis]
+        return scale_rows(self._factors[axis], None if exposure is None else 1.0 / exposure)
 
     def make_pass(self) -> None:
         """Draw everything once."""
@@ -163,15 +164,11 @@ class Chain:
             rate = np.maximum(rate + self._sign * (listed @ others), _MIN_RATE)
         drawn = self._rng.standard_gamma(np.float32(shape) + sums, dtype=np.float32)
         self._factors[axis] = (drawn / rate).astype(np.float32)
-        row_sums = self._at_exposure_1(axis).sum(axis=1, dtype=np.float64)
+        row_sums = self.factors(axis).sum(axis=1, dtype=np.float64)
         total = activity_shape / activity_mean + row_sums
         shapes = activity_shape + shape * sums.shape[1]
         drawn = self._rng.standard_gamma(shapes, len(total)) / total
         self._activity[axis] = np.maximum(drawn, _MIN_RATE)
-
-    def _at_exposure_1(self, axis: Axis) -> Draw:
-        exposure = self._exposure[axis]
-        return scale_rows(self._factors[axis], None if exposure is None else 1.0 / exposure)
 
     def _draw_prior(self, axis: Axis) -> None:
         """Draw shape and mean of the activities' prior, under scale-free priors."""

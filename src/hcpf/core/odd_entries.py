@@ -68,7 +68,8 @@ def limit_odd_entries(
                 break
             if limit is None:
                 limit = choose_limit(theta, terms, conjugate_of(value_model.element))
-            found[j] = _with_theta(found[j], axis, limited(replace(theta, limit=limit), terms))
+            theta = limited(replace(theta, limit=limit), terms)
+            found[j] = found[j].replace(axis, theta=theta)
     return tuple(found)
 
 
@@ -80,7 +81,7 @@ def limit_new_rows(
     if theta is None or theta.limit == np.inf:
         return posterior
     terms = _terms(posterior, axis, value_model, matrix)
-    return posterior if terms is None else _with_theta(posterior, axis, limited(theta, terms))
+    return posterior if terms is None else posterior.replace(axis, theta=limited(theta, terms))
 
 
 def choose_limit(theta: ThetaPosterior, terms: EntryTerms, conjugate: Conjugate) -> float:
@@ -192,7 +193,3 @@ def _sample_rows(terms: EntryTerms) -> EntryTerms:
         return terms
     rank = np.unique(terms.row, return_inverse=True)[1]
     return terms.select(rank % step == 0)
-
-
-def _with_theta(posterior: Posterior, axis: Axis, theta: ThetaPosterior) -> Posterior:
-    return replace(posterior, **{axis.value: replace(posterior.axis(axis), theta=theta)})

@@ -134,6 +134,10 @@ class Posterior:
         """Return the posterior of one axis."""
         return self.users if axis is Axis.USERS else self.items
 
+    def replace(self, axis: Axis, **changes: Any) -> "Posterior":
+        """Return the same posterior with some fields of one axis changed."""
+        return replace(self, **{axis.value: replace(self.axis(axis), **changes)})
+
     @property
     def n_components(self) -> int:
         """K, the number of components."""

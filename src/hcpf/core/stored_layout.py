@@ -6,7 +6,7 @@ the entries are copied in the order of the layout, a range of rows at a time: al
 read in order for each range, and every file is written in order.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from hcpf.core import kernels
 from hcpf.core.kernels import Entries
 from hcpf.core.threads import MOST_THREADS, run_in_parallel
 from hcpf.data.shards.files import ScratchArray
-from hcpf.data.shards.matrix import CHUNK_ENTRIES, StoredMatrix
+from hcpf.data.shards.matrix import CHUNK_ENTRIES, StoredMatrix, row_ranges
 
 BLOCK_ENTRIES = 1 << 25
 """Entries that are put in another order at once, 4 bytes per column each."""
@@ -110,9 +110,7 @@ class StoredEntries:
     @cached_property
     def item_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where the entries of each item begin and end."""
-        sizes = np.zeros(self.matrix.shape[1], np.int64)
-        for first in range(0, self.matrix.nnz, CHUNK_ENTRIES):
-            sizes += np.bincount(self.index[first : first + CHUNK_ENTRIES], minlength=len(sizes))
+        sizes = self.matrix.entries_per_item()
         stop = np.cumsum(sizes)
         return stop - sizes, stop
 
@@ -153,13 +151,3 @@ class StoredEntries:
             )  # fmt: skip
             out.append(block)
         return out.map()
-
-
-def row_ranges(stop: NDArray[np.int64], max_entries: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows with a limited number of entries, or of one row with more."""
-    first, n_before = 0, 0
-    while first < len(stop):
-        last = int(np.searchsorted(stop, n_before + max_entries, side="right"))
-        last = max(last, first + 1)
-        yield first, last
-        first, n_before = last, int(stop[last - 1])

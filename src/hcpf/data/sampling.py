@@ -44,8 +44,10 @@ def select(matrix: Csr, mask: NDArray[np.bool_]) -> Csr:
     return sparse.csr_array((matrix.data[mask], matrix.indices[mask], pointer), shape=matrix.shape)
 
 
-def without(matrix: Csr, pairs: Csr) -> Csr:
-    """Return a matrix without the entries of the pairs that another one stores."""
+def without(matrix: Csr, pairs: Csr | None) -> Csr:
+    """Return a matrix without the entries of the pairs that another one stores, if there is one."""
+    if pairs is None:
+        return matrix
     marked = pairs.tocoo()
     positions = locate(matrix, marked.row, marked.col)
     return drop_entries(matrix, positions[positions >= 0])

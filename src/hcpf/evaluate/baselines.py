@@ -217,8 +217,7 @@ class BinaryHPF(_Baseline):
             data, validation=validation, exclude=exclude,
             user_exposure=user_exposure, item_exposure=item_exposure,
         )  # fmt: skip
-        ignored, training = self._model.model_.excluded, data.matrix
-        training = training if ignored is None else without(training, ignored)
+        training = without(data.matrix, self._model.model_.excluded)
         self.element_ = choose_value_model(self.element, sample_values(training)).element
         return self
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis, Exposure
 from hcpf.core.posterior import Posterior
-from hcpf.data.canonical import CsrArray, Duplicates, plain
+from hcpf.data.canonical import CsrArray, Duplicates, IdArray, plain
 from hcpf.data.exposure import check_exposure, pair_exposure, resolve_exposure
 from hcpf.data.ids import IdIndex, join, object_array
 from hcpf.data.interactions import Interactions
@@ -36,6 +36,11 @@ def as_interactions(X: Any, layer: str | None = None) -> Interactions:
             f"layer={layer!r} is for AnnData, but X is {type(X).__name__}. Remove layer=."
         )
     return X if isinstance(X, Interactions) else Interactions.from_matrix(X)
+
+
+def ids_of(data: Interactions, axis: Axis) -> IdArray:
+    """Return the ids of the users or of the items."""
+    return data.users if axis is Axis.USERS else data.items
 
 
 class Aligned(NamedTuple):
@@ -68,7 +73,7 @@ def over_known(
     data = _from_wide_frame(X) if is_frame and layer is None else as_interactions(X, layer)
     if is_frame or has_names(X):
         aligned = align(data, axis, known, drop_unknown=drop_unknown)
-        positions = known.known(data.items if is_items else data.users)
+        positions = known.known(ids_of(data, axis))
         listed = positions[positions >= 0]
         is_table = not isinstance(X, Interactions)
         return Aligned(aligned, listed, len(positions) - len(listed), is_table, has_ids=True)
@@ -107,11 +112,7 @@ def over_both(name: str, pairs: Any, users: IdIndex, items: IdIndex) -> Csr:
     entries: Csr = data.matrix.tocoo()
     rows, columns = users.known(data.users)[entries.row], items.known(data.items)[entries.col]
     known = (rows >= 0) & (columns >= 0)
-    aligned: Csr = sparse.csr_array(
-        (entries.data[known], (rows[known], columns[known])), shape=shape
-    )
-    aligned.sort_indices()
-    return aligned
+    return _matrix(entries.data[known], rows[known], columns[known], shape)
 
 
 def _is_id_list(X: Any) -> bool:
@@ -158,8 +159,8 @@ def align(
     data: Interactions, axis: Axis, known: IdIndex, *, drop_unknown: bool = False
 ) -> Interactions:
     """Return the same entries over the known rows of an axis, in their order."""
-    is_items, entries = axis is Axis.ITEMS, data.matrix.tocoo()
-    ids, own = (data.items, entries.col) if is_items else (data.users, entries.row)
+    is_items, entries, ids = axis is Axis.ITEMS, data.matrix.tocoo(), ids_of(data, axis)
+    own = entries.col if is_items else entries.row
     positions = known.known(ids)
     unknown = np.intersect1d(np.flatnonzero(positions < 0), own)  # without entries they do no harm
     kept: Any = slice(None)
@@ -207,14 +208,9 @@ def _matrix(values: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> Csr
 
 def with_exposure(posteriors: tuple[Posterior, ...], exposure: Exposure) -> tuple[Posterior, ...]:
     """Return the same factors with other exposures."""
-    return tuple(
-        replace(
-            fit,
-            users=replace(fit.users, exposure=exposure.users),
-            items=replace(fit.items, exposure=exposure.items),
-        )
-        for fit in posteriors
-    )
+    users, items = exposure.users, exposure.items
+    found = (fit.replace(Axis.USERS, exposure=users) for fit in posteriors)
+    return tuple(fit.replace(Axis.ITEMS, exposure=items) for fit in found)
 
 
 def at_exposure(model: "FittedModel", exposure: Any) -> "FittedModel":
@@ -241,7 +237,7 @@ def new_exposure(
     fitted = model.exposure.axis(axis)
     if fitted is None and given is None:
         return None
-    index = IdIndex(axis.value, data.users if axis is Axis.USERS else data.items)
+    index = IdIndex(axis.value, ids_of(data, axis))
     default = np.full(len(index), np.nan)
     if known is not None:
         is_known = known >= 0
@@ -258,7 +254,7 @@ def joined_exposure(
     fitted = model.exposure.axis(axis)
     if fitted is None and given is None:
         return None
-    own, all_ids = ((d.users if axis is Axis.USERS else d.items) for d in (more, data))
+    own, all_ids = ids_of(more, axis), ids_of(data, axis)
     n_fitted = len(model.index[axis])
     everyone = IdIndex(axis.value, all_ids)
     values = np.full(len(all_ids), np.nan)

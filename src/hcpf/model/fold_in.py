@@ -23,6 +23,7 @@ from hcpf.errors import InputError
 from hcpf.model.alignment import (
     Aligned,
     as_interactions,
+    ids_of,
     joined,
     joined_exposure,
     new_exposure,
@@ -85,10 +86,9 @@ def _report_overlap(aligned: Aligned, axis: Axis, n_known: int, only_listed: boo
     n_listed, n_unknown = len(aligned.listed), aligned.n_unknown
     n_lacking = n_known - n_listed
     if n_unknown and not n_listed and (aligned.are_columns or only_listed):
-        data = aligned.data
         raise InputError(
             f"None of the {n_unknown:,} {axis.value} of X was fitted. {axis.value.capitalize()} of "
-            f"the model are like {plain((data.items if axis is Axis.ITEMS else data.users)[0])!r}."
+            f"the model are like {plain(ids_of(aligned.data, axis)[0])!r}."
         )
     fate = "take no part" if only_listed else "count as missing"
     # A table has a column for whatever was measured, so that a column is lacking for a reason.
@@ -103,7 +103,7 @@ def _report_overlap(aligned: Aligned, axis: Axis, n_known: int, only_listed: boo
 def _known_rows(model: "FittedModel", axis: Axis, data: Interactions) -> NDArray[np.int64] | None:
     """Return the positions of the rows among the fitted ones; None if their ids differ in kind."""
     try:
-        return model.index[axis].known(data.users if axis is Axis.USERS else data.items)
+        return model.index[axis].known(ids_of(data, axis))
     except InputError:
         return None
 
@@ -201,7 +201,7 @@ def _with_rows(
     were fitted before, -1 for others. ``exposure`` is that of the new rows.
     """
     model.value_model.require(np.asarray(data.values, dtype=np.float64))
-    entries = data.matrix if excluded is None else without(data.matrix, excluded)
+    entries = without(data.matrix, excluded)
     parts = model.element.seen(entries.data), entries.indices, entries.indptr
     matrix: Csr = sparse.csr_array(parts, shape=data.shape)
     marks = excluded
@@ -214,7 +214,9 @@ def _with_rows(
         marks = select(marks, is_measured[marks.indices])
     new = NewRows(matrix, marks, measured, known, exposure)
     rows = fold_in_rows(model.fold_in_model, axis, model.posteriors, new)
-    folded = (_replaced(fit, axis, mine) for fit, mine in zip(model.posteriors, rows, strict=True))
+    folded = (
+        replace(fit, **{axis.value: mine}) for fit, mine in zip(model.posteriors, rows, strict=True)
+    )
     entries = sparse.csr_array(matrix.T) if axis is Axis.ITEMS else matrix
     posteriors = tuple(limit_new_rows(fit, axis, model.value_model, entries) for fit in folded)
     return replace(
@@ -223,15 +225,11 @@ def _with_rows(
     )  # fmt: skip
 
 
-def _replaced(fit: Posterior, axis: Axis, rows: Any) -> Posterior:
-    return replace(fit, **{axis.value: rows})
-
-
 def _appended(
     posteriors: tuple[Posterior, ...], axis: Axis, more: "FittedModel"
 ) -> tuple[Posterior, ...]:
     return tuple(
-        _replaced(fit, axis, fit.axis(axis).joined(new.axis(axis)))
+        replace(fit, **{axis.value: fit.axis(axis).joined(new.axis(axis))})
         for fit, new in zip(posteriors, more.posteriors, strict=True)
     )
 

@@ -334,11 +334,9 @@ def _entries(model: "FittedModel") -> tuple[Csr, Csr | None]:
     Both are users x items.
     """
     assert model.data is not None
-    matrix, excluded = model.data.matrix, model.excluded
-    if excluded is not None:
-        matrix = without(matrix, excluded)
+    matrix = without(model.data.matrix, model.excluded)
     parts = model.element.seen(matrix.data), matrix.indices, matrix.indptr
-    return sparse.csr_array(parts, shape=matrix.shape), excluded
+    return sparse.csr_array(parts, shape=matrix.shape), model.excluded
 
 
 def _gibbs_data(model: "FittedModel", matrix: Csr, excluded: Csr | None) -> GibbsData:

@@ -41,5 +41,4 @@ def training_data(model: FittedModel) -> Interactions:
 
 def trained_matrix(model: FittedModel) -> Csr:
     """Return the training data without the excluded entries."""
-    matrix = training_data(model).matrix
-    return matrix if model.excluded is None else without(matrix, model.excluded)
+    return without(training_data(model).matrix, model.excluded)

@@ -1,6 +1,5 @@
 """Arrays on disk, memory-mapped as they are: .npy files with checksums, and temporary ones."""
 
-import hashlib
 import os
 import tempfile
 from collections.abc import Iterable
@@ -122,11 +121,6 @@ def map_array(path: Path, dtype: Any, size: int) -> NDArray[Any]:
             f"shape ({size},). Restore the file, or write the shards again."
         )
     return array.view(np.ndarray)
-
-
-def digest_of(text: str) -> str:
-    """Return the SHA-256 of a text in hexadecimal."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 # -- temporary arrays ------------------------------------------------------------------------------

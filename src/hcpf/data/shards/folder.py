@@ -249,7 +249,7 @@ def write_shards(
         cuts = balanced_cuts(np.diff(matrix.indptr), n_shards).tolist()
         for first, last in pairwise(cuts):
             blocks = (relabel(block, positions) for block in matrix_blocks(matrix, first, last))
-            writer.add_shard(_own(data.users[first:last]), blocks, len(items))
+            writer.add_shard(np.ascontiguousarray(data.users[first:last]), blocks, len(items))
         manifest = writer.commit(items)
     return Shards._of(path, manifest)  # pyright: ignore[reportPrivateUsage]
 
@@ -269,10 +269,6 @@ def write_blocks(
             writer.add_shard(np.arange(first, last), own, len(items))
         manifest = writer.commit(items)
     return Shards._of(path, manifest)  # pyright: ignore[reportPrivateUsage]
-
-
-def _own(ids: IdArray) -> IdArray:
-    return np.ascontiguousarray(ids)
 
 
 def _check_files(folder: Path, shards: Sequence[ShardRecord], *, check: bool) -> None:

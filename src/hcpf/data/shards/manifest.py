@@ -1,5 +1,6 @@
 """The manifest of a folder of shards: what it holds, with the size and checksum of each file."""
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._version import __version__
-from hcpf.data.shards.files import FileRecord, digest_of
+from hcpf.data.shards.files import FileRecord
 from hcpf.errors import ShardError
 from hcpf.io import write_atomically
 
@@ -104,7 +105,7 @@ class Manifest:
             "items": {"name": self.items[0], **asdict(self.items[1])},
             "shards": [asdict(shard) for shard in self.shards],
         }  # fmt: skip
-        digest = digest_of(_canonical(content))
+        digest = _digest_of(content)
         outer = {"sha256": digest, "manifest": content}
         write_atomically(folder / MANIFEST, json.dumps(outer, indent=1, allow_nan=False))
         return replace(self, digest=digest)
@@ -134,7 +135,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"It was written by hcpf {content.get('hcpf')}: use that version, or write the shards "
             "again."
         )
-    if outer.get("sha256") != digest_of(_canonical(content)):
+    if outer.get("sha256") != _digest_of(content):
         raise ShardError(f"{path} does not match its checksum. Write the shards again.")
     try:
         return _parse(content, str(outer["sha256"]))
@@ -177,5 +178,6 @@ def _missing(folder: Path) -> str:
     return f"it has no {MANIFEST}. {_ADVICE}"
 
 
-def _canonical(content: dict[str, Any]) -> str:
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+def _digest_of(content: dict[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()

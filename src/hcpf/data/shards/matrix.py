@@ -235,6 +235,16 @@ def _unsupported(name: str) -> AttributeError:
     return EntriesOnDiskError()
 
 
+def row_ranges(stop: NDArray[np.int64], max_entries: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows with a limited number of entries, or of one row with more."""
+    first, n_before = 0, 0
+    while first < len(stop):
+        last = int(np.searchsorted(stop, n_before + max_entries, side="right"))
+        last = max(last, first + 1)
+        yield first, last
+        first, n_before = last, int(stop[last - 1])
+
+
 def _joined(parts: list[NDArray[Any]]) -> Any:
     return parts[0] if len(parts) == 1 else JoinedArray(parts)
 

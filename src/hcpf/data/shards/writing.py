@@ -17,7 +17,7 @@ from hcpf.data.id_files import read_ids, write_ids
 from hcpf.data.ids import IdIndex, join
 from hcpf.data.shards.files import ArrayFile, FileRecord, map_array, record_of
 from hcpf.data.shards.manifest import MANIFEST, Manifest, ShardRecord, ValueSummary, read_manifest
-from hcpf.data.shards.matrix import CHUNK_ENTRIES
+from hcpf.data.shards.matrix import CHUNK_ENTRIES, row_ranges
 from hcpf.errors import ShardError
 from hcpf.io import locked, os_errors
 
@@ -139,23 +139,13 @@ def write_by_item(
         ArrayFile(path / "item_value.npy", dtype) as item_value,
     ):
         item_pointer.append(ends)
-        for first, last in _item_ranges(ends):
+        for first, last in row_ranges(ends[1:], ITEM_BLOCK_ENTRIES):
             size = int(ends[last] - ends[first])
             turned = _turn(pointer, index, value, size, first, last)
             item_index.append(turned.indices)
             item_value.append(turned.data)
         for file in (item_pointer, item_index, item_value):
             files[file.path.name] = file.finish()
-
-
-def _item_ranges(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield ranges of items with a limited number of entries, or of one item with more."""
-    first, n_items = 0, len(ends) - 1
-    while first < n_items:
-        last = int(np.searchsorted(ends, ends[first] + ITEM_BLOCK_ENTRIES, side="right")) - 1
-        last = min(max(last, first + 1), n_items)
-        yield first, last
-        first = last
 
 
 def _turn(

@@ -128,8 +128,7 @@ def _check_theta(name: str, theta: ThetaPosterior, conjugate: Conjugate) -> None
 
 def _check_data(model: FittedModel, matrix: Csr) -> None:
     """Compare the data with the support; pairs that were excluded may have any value."""
-    entries = matrix if model.excluded is None else without(matrix, model.excluded)
     try:
-        model.value_model.require(entries.data)
+        model.value_model.require(without(matrix, model.excluded).data)
     except SupportError as error:
         raise ModelError(f"Its data do not fit its element: {error}") from None
