@@ -281,14 +281,13 @@ def cavi(
     """A function that runs n full coordinate ascent iterations, each continuing the last."""
     from hcpf import Priors
     from hcpf.core.collective import LOCAL
-    from hcpf.core.layout import UserOrder
     from hcpf.core.shard import ShardData, ShardSource
     from hcpf.core.threads import kernel_threads
     from hcpf.training.solvers.cavi import cavi_pass
     from hcpf.training.start import start_from_noise
 
     data = ShardData.whole(matrix)
-    shard = ShardSource(data, UserOrder.of(data.numbers, data.n_users, None)).lay_out(value_model)
+    shard = ShardSource.alone(data).lay_out(value_model)
     n_pairs = float(matrix.shape[0]) * matrix.shape[1]
     priors = Priors.matched(matrix.nnz / n_pairs, components)
     state = start_from_noise(shard, priors, components, np.random.default_rng(seed), LOCAL)

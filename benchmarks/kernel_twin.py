@@ -23,7 +23,6 @@ from hcpf import elements
 from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL
 from hcpf.core.half_step import accumulate, half_step
-from hcpf.core.layout import UserOrder
 from hcpf.core.posterior import axis_prior
 from hcpf.core.priors import Priors
 from hcpf.core.shard import ShardData, ShardSource
@@ -98,7 +97,7 @@ def compare(name: str, pairs: Any, library: Any, args: Any) -> dict[str, Any]:
     """Return a row of the table: both times of an entry, and their ratio."""
     element, values = draw(name, pairs.nnz, args.seed)
     data = ShardData.whole(common.with_values(pairs, values))
-    source = ShardSource(data, UserOrder.of(data.numbers, data.n_users, None))
+    source = ShardSource.alone(data)
     shard = source.lay_out(ValueModel(element))
     priors = Priors.matched(pairs.nnz / np.prod(pairs.shape), COMPONENTS)
     rng = np.random.default_rng(args.seed)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hcpf.core.collective import LOCAL, row_block
+from hcpf.core.collective import row_block
 from hcpf.core.shard import ShardData
 from hcpf.core.threads import kernel_threads
 from hcpf.data.held_out import HeldOutPairs
@@ -75,7 +75,8 @@ def run_alone(split, value_model, priors, plan, seed=7):
     data = ShardData.whole(split.training, split.excluded, split.exposure)
     rng = np.random.default_rng(seed)
     with kernel_threads(1):
-        return Worker(data, split.validation, value_model, priors, plan, rng, comm=LOCAL).run()
+        job = Job(value_model, priors, plan, np.zeros((1, 2), np.int64))
+        return Worker(Part(data, split.validation), job, rng).run()
 
 
 def run_together(
@@ -98,10 +99,12 @@ def run_together(
                 own = own_users(split.training.shape[0], n_workers, rank)
                 data = shard_of(split, own)
                 held_out = pairs_of(split.validation, own)
+                part = Part(data, held_out)
                 if plan.n_fits > 1:
                     job = Job(value_model, priors, plan, rng.integers(1 << 63, size=(3, 2)))
-                    return run_fits(Part(data, held_out), job, comm)
-                return Worker(data, held_out, value_model, priors, plan, rng, comm=comm).run()
+                    return run_fits(part, job, comm)
+                job = Job(value_model, priors, plan, np.zeros((1, 2), np.int64))
+                return Worker(part, job, rng, comm=comm).run()
         except BaseException:
             meeting.barrier.abort()
             raise

@@ -274,6 +274,15 @@ class ShardSource:
     max_count: int | None = None
     tempering: float = 1.0
 
+    @classmethod
+    def alone(
+        cls, data: ShardData, max_count: int | None = None, tempering: float = 1.0
+    ) -> "ShardSource":
+        """Return that of a single worker, with users in the order of the data."""
+        return cls(
+            data, UserOrder.of(data.numbers, data.n_users, None), LOCAL, max_count, tempering
+        )
+
     def lay_out(self, value_model: ValueModel, max_log2_rate: FloatArray | None = None) -> Shard:
         """Lay out the data for a value model, with tables that serve rates up to a largest."""
         matrix, totals = self.data.matrix, self._totals()

@@ -156,7 +156,7 @@ class Search:
             self.plan.progress, "Choosing the element", n_fits, is_estimate=True
         ) as self._advance:
             hurdles = self._race_hurdles(kinds)
-            if self.sample.is_dense:
+            if self.sample.split.is_dense:
                 self._race_dense_compounds(kinds)
             else:
                 self._race_compounds(_promising(kinds, hurdles), _ways_by_likelihood(hurdles))
@@ -222,7 +222,7 @@ class Search:
                 fit = ShortFit.begin(self.sample, self._short_plan(model))
             except InputError:
                 continue
-            n_passes = _DENSE_BASE_PASSES if self.sample.is_dense else _BASE_PASSES
+            n_passes = _DENSE_BASE_PASSES if self.sample.split.is_dense else _BASE_PASSES
             fit.advance(n_passes, self.is_stopping)
             return fit
         return None

@@ -149,9 +149,7 @@ class _ShardReader:
         matrix: Any = shards.part(self.numbers)[0]
         if self.ignores_values:
             matrix = matrix.with_ones()
-        if self.users.excluded is not None:
-            matrix = without(matrix, self.users.excluded)
-        return self.users.with_entries(matrix)
+        return self.users.with_entries(without(matrix, self.users.excluded))
 
 
 def balanced_block(pointer: NDArray[np.integer], rank: int, size: int) -> slice:

@@ -93,12 +93,8 @@ def run_fits(part: Part, job: Job, comm: Collective = LOCAL, watch: Watch = UNWA
     outcomes: list[Outcome] = []
     with kernel_threads(job.plan.n_threads):
         for index, seed in enumerate(job.seeds):
-            worker = Worker(
-                part.data, part.validation, job.value_model, job.priors, job.plan,
-                np.random.default_rng(seed), index, comm,
-                part.start[index] if index < len(part.start) else None, watch,
-            )  # fmt: skip
-            outcomes.append(worker.run())
+            rng = np.random.default_rng(seed)
+            outcomes.append(Worker(part, job, rng, index, comm, watch).run())
             if any_worker(comm, watch.stop_requested()):
                 outcomes = _without_interrupted(outcomes, len(job.seeds))
                 break
@@ -109,50 +105,48 @@ def run_fits(part: Part, job: Job, comm: Collective = LOCAL, watch: Watch = UNWA
 class Worker:
     """One worker's part in one of the fits of a plan."""
 
-    data: ShardData
-    validation: HeldOutPairs | None
-    value_model: ValueModel
-    priors: Priors
-    plan: FitPlan
+    part: Part
+    job: Job
     rng: np.random.Generator
     """In the same state on all workers, which draw the same numbers from it."""
     index: int = 0
     """The number of the fit."""
     comm: Collective = LOCAL
-    start: Posterior | None = None
-    """A posterior of the worker's users and all items to warm-start from."""
     watch: Watch = UNWATCHED
     """Follows the fit, and can end it early."""
 
+    @property
+    def start(self) -> Posterior | None:
+        """The posterior to warm-start from."""
+        return self.part.start[self.index] if self.index < len(self.part.start) else None
+
     def run(self) -> Outcome:
         """Train from the start given, from a checkpoint, from noise or from clusters of items."""
-        if isinstance(self.plan.solver, Algorithm1) and self.comm.size > 1:
+        plan, data, start = self.job.plan, self.part.data, self.start
+        if isinstance(plan.solver, Algorithm1) and self.comm.size > 1:
             raise ParameterError(
                 "Algorithm 1 updates pair by pair and needs one worker, but there are "
                 f"{self.comm.size}. Use another solver, or one worker."
             )
-        if isinstance(self.plan.solver, Algorithm1) and isinstance(self.data.matrix, StoredMatrix):
+        if isinstance(plan.solver, Algorithm1) and isinstance(data.matrix, StoredMatrix):
             raise ParameterError(
                 "Algorithm 1 draws single entries at random and requires them in memory, but they "
                 "are in shards. Use another solver, or fit shards.to_memory()."
             )
-        plan = self.plan
-        starts_from_clusters = self.start is None and self._starts_from_clusters
-        if isinstance(plan.solver, Auto) and (starts_from_clusters or self.start is not None):
+        starts_from_clusters = start is None and self._starts_from_clusters
+        if isinstance(plan.solver, Auto) and (starts_from_clusters or start is not None):
             # The first minibatch steps would undo the start.
             plan = replace(plan, solver=replace(plan.solver, svi_passes=0))
         checkpoint = self._checkpoint()
         permutation = None
         if plan.solver.has_batches:
-            permutation = self.rng.permutation(self.data.n_users)
-        order = UserOrder.of(self.data.numbers, self.data.n_users, permutation)
-        source = ShardSource(
-            self.data, order, self.comm, plan.solver.max_count, float(plan.tempering)
-        )
+            permutation = self.rng.permutation(data.n_users)
+        order = UserOrder.of(data.numbers, data.n_users, permutation)
+        source = ShardSource(data, order, self.comm, plan.solver.max_count, float(plan.tempering))
         saved = None if checkpoint is None else checkpoint.load()
-        shard = source.lay_out(self.value_model)
+        shard = source.lay_out(self.job.value_model)
         state = self._start(shard, starts_from_clusters and saved is None)
-        fit = Fit(state, shard, source, plan, self.validation)
+        fit = Fit(state, shard, source, plan, self.part.validation)
         del shard
         if saved is not None:
             _resume(fit, saved)
@@ -166,10 +160,11 @@ class Worker:
         )  # fmt: skip
 
     def _start(self, shard: Shard, with_clusters: bool) -> FitState:
-        arguments = self.priors, self.plan.n_components, self.rng, self.comm
-        if self.start is not None:
-            return start_from_posterior(shard, self.start, *arguments)
-        if self.plan.start == "symmetric":
+        plan, start = self.job.plan, self.start
+        arguments = self.job.priors, plan.n_components, self.rng, self.comm
+        if start is not None:
+            return start_from_posterior(shard, start, *arguments)
+        if plan.start == "symmetric":
             logger.warning(
                 "start='symmetric' makes all components equal, as the paper prints it: they stay "
                 "equal, and the rates of rank one. Use start='noise' to learn components."
@@ -177,7 +172,7 @@ class Worker:
             return start_symmetric(shard, *arguments)
         clusters = None
         if with_clusters:
-            clusters = cluster_items(self.data, self.plan.n_components, self.rng, self.comm)
+            clusters = cluster_items(self.part.data, plan.n_components, self.rng, self.comm)
         return start_from_noise(shard, *arguments, clusters)
 
     @property
@@ -188,52 +183,49 @@ class Worker:
         tempering holds a fit where it begins, and where most pairs are observed clusters carry
         little information: there noise is better.
         """
-        plan, matrix, excluded = self.plan, self.data.matrix, self.data.excluded
+        plan, data = self.job.plan, self.part.data
         if plan.start != "auto":
             return plan.start == "clusters"
         if not plan.keeps_start or self.index % 2 == 0:
             return False
-        sizes = np.array([matrix.nnz, 0 if excluded is None else excluded.nnz], dtype=np.float64)
+        n_excluded = 0 if data.excluded is None else data.excluded.nnz
+        sizes = np.array([data.matrix.nnz, n_excluded], dtype=np.float64)
         n_entries, n_excluded = self.comm.sum(sizes).tolist()
-        shape = self.data.n_users, matrix.shape[1]
+        shape = data.n_users, data.matrix.shape[1]
         is_dense = mostly_observed(n_entries, shape, n_excluded)
         return float(plan.tempering) <= MAX_TEMPERING_OF_SEVERAL and not is_dense
 
     def _checkpoint(self) -> Checkpoint | None:
-        plan = self.plan
-        if plan.checkpoint is None:
+        wanted = self.job.plan.checkpoint
+        if wanted is None:
             return None
         return Checkpoint(
-            plan.checkpoint.folder,
-            f"fit-{self.index}",
-            self._identity(),
-            self.comm,
-            every_passes=plan.checkpoint.every_passes,
-            every_seconds=plan.checkpoint.every_seconds,
-        )
+            wanted.folder, f"fit-{self.index}", self._identity(), self.comm,
+            every_passes=wanted.every_passes, every_seconds=wanted.every_seconds,
+        )  # fmt: skip
 
     def _identity(self) -> str:
         """Return a fingerprint of data, settings and seed: runs that share it are the same."""
-        plan, matrix, excluded = self.plan, self.data.matrix, self.data.excluded
+        plan, data, matrix = self.job.plan, self.part.data, self.part.data.matrix
         if isinstance(matrix, StoredMatrix):
-            arrays: list[Any] = [matrix.identity, self.data.numbers]
+            arrays: list[Any] = [matrix.identity, data.numbers]
         else:
-            arrays = [matrix.indptr, matrix.indices, matrix.data, self.data.numbers]
-        if excluded is not None:
-            arrays += [excluded.indptr, excluded.indices]
+            arrays = [matrix.indptr, matrix.indices, matrix.data, data.numbers]
+        if data.excluded is not None:
+            arrays += [data.excluded.indptr, data.excluded.indices]
         for axis in Axis:
-            if (exposure := self.data.exposure.axis(axis)) is not None:
+            if (exposure := data.exposure.axis(axis)) is not None:
                 arrays += [axis.value, exposure]
-        if (held := self.validation) is not None:
+        if (held := self.part.validation) is not None:
             arrays += [held.users, held.items, held.values, held.missing_users, held.missing_items]
-        if self.start is not None:
-            for found in (self.start.users, self.start.items):
+        if (start := self.start) is not None:
+            for found in (start.users, start.items):
                 arrays += [found.shape_, found.mean_, found.activity_b]
                 if (theta := found.theta) is not None:
                     arrays += [theta.chi, theta.nu, np.array([theta.chi0, theta.nu0])]
         settings = (
             matrix.shape, plan.n_components, plan.tempering, plan.start, plan.solver, plan.max_iter,
-            plan.tol, plan.check_every, plan.learn_element, self.priors, self.value_model,
+            plan.tol, plan.check_every, plan.learn_element, self.job.priors, self.job.value_model,
             self.rng.bit_generator.state, self.comm.rank, self.comm.size, Factors._fields,
         )  # fmt: skip
         return fingerprint(*arrays, repr(settings))
@@ -297,4 +289,4 @@ def _at_dispersion(outcome: Outcome, element: Element) -> Posterior:
     assert pooling is not None
     ratio = float(element.kappa / outcome.value_model.element.kappa)
     users, items = pooling.rescaled(posterior.users.theta, posterior.items.theta, ratio)
-    return Posterior(replace(posterior.users, theta=users), replace(posterior.items, theta=items))
+    return posterior.replace(Axis.USERS, theta=users).replace(Axis.ITEMS, theta=items)

@@ -16,10 +16,11 @@ from hcpf.data.canonical import name_pair
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import union
 from hcpf.data.shards.folder import Shards
-from hcpf.data.shards.matrix import StoredMatrix
+from hcpf.data.shards.matrix import CHUNK_ENTRIES, StoredMatrix
 from hcpf.elements import Element, get
 from hcpf.elements.registry import CHOSEN_BY_DATA
 from hcpf.errors import InputError, SupportError
+from hcpf.model.alignment import ids_of
 from hcpf.model.fitted import FittedModel
 from hcpf.training.auto import choose_settings
 from hcpf.training.checkpoint import make_folder, remembered_seed
@@ -146,12 +147,11 @@ def _require_support(plan: FitPlan, split: TrainingSplit, data: Interactions) ->
 
 def _first_outside(kind: type[Element], matrix: Csr) -> int | None:
     """Return the position of the first value that an element cannot have; None if there is none."""
-    parts = iter([(0, matrix.data)])
-    if isinstance(matrix, StoredMatrix):
-        if np.all(kind.support.contains(matrix.summary.extremes)):
-            return None
-        parts = ((part.start, values) for part, _, values in matrix.chunks())
-    for first, values in parts:
+    is_stored = isinstance(matrix, StoredMatrix)
+    if is_stored and np.all(kind.support.contains(matrix.summary.extremes)):
+        return None
+    for first in range(0, matrix.nnz, CHUNK_ENTRIES):
+        values = matrix.data[first : first + CHUNK_ENTRIES]
         inside = kind.support.contains(values.astype(np.float64, copy=False))
         if not inside.all():
             return first + int(np.argmin(inside))
@@ -184,8 +184,8 @@ def _parts(
 
 def _require_same_rows(start: FittedModel, data: Interactions, plan: FitPlan) -> None:
     """Raise an error if posteriors cannot be taken over row by row."""
-    for axis, ids in ((Axis.USERS, data.users), (Axis.ITEMS, data.items)):
-        if not np.array_equal(start.index[axis].ids, ids):
+    for axis in Axis:
+        if not np.array_equal(start.index[axis].ids, ids_of(data, axis)):
             raise InputError(
                 f"warm_start: the {axis.value} are not those of the fitted model, in the same "
                 "order. Call partial_fit to add data, or set warm_start=False."
@@ -220,7 +220,8 @@ def _warm_start(
     means nothing here.
     """
     if type(start.element) is not type(value_model.element):
-        return value_model, tuple(_without_theta(fit) for fit in start.posteriors)
+        fits = (fit.replace(Axis.USERS, theta=None) for fit in start.posteriors)
+        return value_model, tuple(fit.replace(Axis.ITEMS, theta=None) for fit in fits)
     if plan.learn_element:
         same = value_model.replace(element=start.element)
         try:
@@ -229,7 +230,3 @@ def _warm_start(
             return value_model, start.posteriors
         value_model = same
     return value_model, start.posteriors
-
-
-def _without_theta(posterior: Posterior) -> Posterior:
-    return Posterior(replace(posterior.users, theta=None), replace(posterior.items, theta=None))

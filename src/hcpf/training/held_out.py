@@ -9,7 +9,7 @@ from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import NO_EXPOSURE, Exposure
 from hcpf.core.collective import LOCAL, Collective
 from hcpf.core.rates import pair_rates
-from hcpf.core.shard import Shard
+from hcpf.core.shard import Shard, mostly_observed
 from hcpf.core.theta import pair_element
 from hcpf.data.held_out import HeldOutPairs, hold_out, mark_pairs, sample_missing
 from hcpf.data.sampling import sample_values, union, without
@@ -85,6 +85,11 @@ class TrainingSplit:
         """The number of pairs that training ignores."""
         return 0 if self.excluded is None else self.excluded.nnz
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether most pairs are observed, of those that are not excluded."""
+        return mostly_observed(self.training.nnz, self.training.shape, self.n_excluded)
+
 
 def split_validation(
     matrix: Csr,
@@ -107,11 +112,8 @@ def split_validation(
         raise InputError("validation holds no entries. Add some, or remove validation.")
     if matrix.nnz == 0:
         raise InputError("There are no observed entries to fit.")
-    if exclude is not None:
-        matrix = without(matrix, exclude)
-    if validation is not None:
-        matrix = without(matrix, validation)
-    elif validation_fraction > 0:
+    matrix = without(without(matrix, exclude), validation)
+    if validation is None and validation_fraction > 0:
         matrix, validation = hold_out(matrix, validation_fraction, rng)
     if matrix.nnz == 0:
         raise InputError("No observed entries are left to fit: all are excluded or held out.")

@@ -19,9 +19,8 @@ from hcpf._types import Csr, FloatArray
 from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL
 from hcpf.core.half_step import update_axis
-from hcpf.core.layout import UserOrder
 from hcpf.core.posterior import FactorPosterior, Posterior, axis_prior, posterior_of
-from hcpf.core.shard import ShardData, ShardSource, mostly_observed
+from hcpf.core.shard import ShardData, ShardSource
 from hcpf.core.threads import kernel_threads
 from hcpf.data.sampling import pair_keys, sample_rows, select, union
 from hcpf.model.explain import entries_of, entry_weights
@@ -64,9 +63,7 @@ def learn_recalibration(
 ) -> Recalibration | None:
     """Return the recalibration of a model; None where there is too little to learn it from."""
     matrix, n_items = split.training, len(model.items)
-    if matrix.nnz < _MIN_ENTRIES or model.value_model.train_on != "full":
-        return None
-    if mostly_observed(matrix.nnz, matrix.shape, split.n_excluded):
+    if matrix.nnz < _MIN_ENTRIES or model.value_model.train_on != "full" or split.is_dense:
         return None
     rng = np.random.default_rng(_SEED)
     rows = sample_rows(matrix, _MAX_ENTRIES, rng)
@@ -92,9 +89,7 @@ def _without_hidden(
 ) -> list[FactorPosterior]:
     """Return the users of each fit, updated without their hidden entries."""
     data = ShardData.whole(kept, excluded, split.exposure.of_users(rows))
-    order = UserOrder.of(data.numbers, data.n_users, None)
-    source = ShardSource(data, order, LOCAL, model.max_count, model.tempering)
-    shard = source.lay_out(model.value_model)
+    shard = ShardSource.alone(data, model.max_count, model.tempering).lay_out(model.value_model)
     prior = axis_prior(model.priors, Axis.USERS, model.n_components, scale=model.tempering)
     found: list[FactorPosterior] = []
     for fit in model.posteriors:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from hcpf._types import Csr, FloatArray
+from hcpf._types import FloatArray
 from hcpf.core.axis import Axis
 from hcpf.core.collective import LOCAL
 from hcpf.core.priors import FACTOR_SHAPE, Priors, expected_count
-from hcpf.core.shard import Values, mostly_observed, sum_of_values
+from hcpf.core.shard import Values, sum_of_values
 from hcpf.core.value_model import ValueModel
 from hcpf.data.sampling import row_of
 from hcpf.elements import (
@@ -273,11 +273,6 @@ def resolve_priors(
     return found.for_exposure(*(split.exposure.mean(axis) for axis in Axis))
 
 
-def is_dense(matrix: Csr, excluded: Csr | None = None) -> bool:
-    """Whether most pairs are observed, of those that are not excluded."""
-    return mostly_observed(matrix.nnz, matrix.shape, 0 if excluded is None else excluded.nnz)
-
-
 def formula_tempering(plan: FitPlan, split: TrainingSplit) -> float:
     """Return the first tempering that competes with 1, from the sizes of the data.
 
@@ -288,7 +283,7 @@ def formula_tempering(plan: FitPlan, split: TrainingSplit) -> float:
     matrix = split.training
     if plan.priors == "paper" or plan.train_on == "observed" or plan.solver.name == "algorithm1":
         return 1.0
-    if is_dense(matrix, split.excluded):
+    if split.is_dense:
         return 1.0
     highest = MAX_TEMPERING if plan.n_fits == 1 else MAX_TEMPERING_OF_SEVERAL
     entries_per_row = matrix.nnz / max(matrix.shape)

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hcpf.core.collective import LOCAL
-from hcpf.core.layout import UserOrder
 from hcpf.core.posterior import Posterior, axis_prior, posterior_of
 from hcpf.core.shard import ShardData, ShardSource
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.data.sampling import sample_rows
 from hcpf.training.held_out import TrainingSplit, pair_likelihoods, split_validation
 from hcpf.training.loop import Fit, advance_fit
-from hcpf.training.resolve import formula_tempering, is_dense, resolve_priors, resolve_value_model
+from hcpf.training.resolve import formula_tempering, resolve_priors, resolve_value_model
 from hcpf.training.selection import PairLikelihoods
 from hcpf.training.settings import Auto, FitPlan
 from hcpf.training.start import start_from_noise, start_from_posterior
@@ -43,11 +42,6 @@ class Sample:
     held_out: HeldOutPairs
     data: ShardData
     seed: int
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether most pairs are observed."""
-        return is_dense(self.split.training, self.split.excluded)
 
     @classmethod
     def draw(cls, split: TrainingSplit, train_on: str, rng: np.random.Generator) -> "Sample":
@@ -89,8 +83,7 @@ class ShortFit:
         tempering = plan.tempering
         if isinstance(tempering, str):
             tempering = formula_tempering(plan, split)
-        order = UserOrder.of(sample.data.numbers, sample.data.n_users, None)
-        source = ShardSource(sample.data, order, LOCAL, solver.max_count, float(tempering))
+        source = ShardSource.alone(sample.data, solver.max_count, float(tempering))
         shard = source.lay_out(value_model)
         # The same noise for all contenders: what they differ in is then not their start.
         rng = np.random.default_rng([sample.seed, seed])
