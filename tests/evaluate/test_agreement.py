@@ -197,7 +197,7 @@ def test_the_smallest_of_nearly_equal_sizes_is_best():
     stability = Stability(0.5, 0.5, 1.0)
     tried = [(2, 4.0), (4, 0.2), (8, 0.0)]
     rows = [
-        ConsensusCandidate(k, stability, Score(-5.0 - v, 9.0), 1.0, Score(v, 0.3), None)
+        ConsensusCandidate(k, Score(-5.0 - v, 9.0), 1.0, Score(v, 0.3), stability, None)
         for k, v in tried
     ]
     assert Consensus(rows, None, None, None, {}).best == 4

@@ -86,7 +86,7 @@ def test_consensus_omits_what_is_not_a_number():
     # K = 1 has no silhouette, and clusters that overlap have a negative one.
     silhouettes = {1: np.nan, 2: 0.9, 4: np.nan, 8: -0.5}
     candidates = [
-        ConsensusCandidate(k, Stability(s, 0.5, 1.0), Score(-5.0, 0.1), 1.0, Score(0.0, 0.0), None)
+        ConsensusCandidate(k, Score(-5.0, 0.1), 1.0, Score(0.0, 0.0), Stability(s, 0.5, 1.0), None)
         for k, s in silhouettes.items()
     ]
     chart = plots.consensus(Consensus(candidates, None, None, None, {}))[0]

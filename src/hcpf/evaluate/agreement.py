@@ -20,14 +20,14 @@ from hcpf.errors import InputError, ParameterError
 from hcpf.estimator import HCPF
 from hcpf.evaluate.comparison import ModelScores, fit_and_score, fit_to
 from hcpf.evaluate.components import (
+    Candidate,
+    ComponentPath,
     data_for_choice,
     deficits,
     likelihood_of,
     sizes_to_try,
     split_for_choice,
-    within_one_error,
 )
-from hcpf.evaluate.scoring import Score
 from hcpf.evaluate.splits import RandomState
 from hcpf.model.factors import fit_at, shares
 from hcpf.model.fitted import FittedModel
@@ -51,23 +51,20 @@ class Stability(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ConsensusCandidate:
-    """One number of components: its stability, held-out log-likelihood and seconds.
+class ConsensusCandidate(Candidate):
+    """One number of components, and how well the components of its fits agree."""
 
-    ``deficit`` is by how much the log-likelihood is below the highest, paired by pair.
-    """
-
-    n_components: int
     stability: Stability
-    log_likelihood: Score
-    seconds: float
-    deficit: Score
     start: FittedModel = field(repr=False)
     """The medians of the clusters, before they were refitted."""
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain numbers, with the standard errors as ``NAME_error``."""
+        return {"n_components": self.n_components, **self.stability._asdict(), **super().as_dict()}
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Consensus:
+class Consensus(ComponentPath):
     """What ``consensus`` found.
 
     Attributes
@@ -80,16 +77,11 @@ class Consensus:
         What ``refit`` uses.
     """
 
-    candidates: list[ConsensusCandidate]
+    candidates: Sequence[ConsensusCandidate]
     model: FittedModel
     data: Interactions
     excluded: Csr | None
     settings: Mapping[str, Any]
-
-    @property
-    def best(self) -> int:
-        """The smallest K whose deficit is at most one of its standard errors."""
-        return within_one_error({c.n_components: c.deficit for c in self.candidates})
 
     def refit(self, n_components: int) -> FittedModel:
         """Return the model of another K, refitted from its consensus components to all data."""
@@ -98,21 +90,6 @@ class Consensus:
                 return _refitted(candidate.start, self.data, self.excluded, self.settings)
         known = ", ".join(str(candidate.n_components) for candidate in self.candidates)
         raise InputError(f"n_components={n_components!r} was not tried. Pass one of {known}.")
-
-    def to_table(self) -> Table:
-        """Return a table of the candidates."""
-        return Table.from_records([
-            {
-                "n_components": c.n_components,
-                **c.stability._asdict(),
-                "log_likelihood": c.log_likelihood.value,
-                "log_likelihood_error": c.log_likelihood.error,
-                "deficit": c.deficit.value,
-                "deficit_error": c.deficit.error,
-                "seconds": c.seconds,
-            }
-            for c in self.candidates
-        ])  # fmt: skip
 
     def __repr__(self) -> str:
         columns = self.to_table().columns()
@@ -181,7 +158,7 @@ def consensus(
     source, options = data_for_choice(data, fit_options)
     parts, pairs = split_for_choice("consensus", source, validation, random_state)
     chosen: dict[str, Any] = {"start": "noise", **settings, "random_state": random_state}
-    found: list[tuple[int, Stability, float, FittedModel]] = []
+    found: list[tuple[float, Stability, FittedModel]] = []
     rows: list[ModelScores] = []
     for size in sizes:
         began = perf_counter()
@@ -192,17 +169,16 @@ def consensus(
         start = _medians(fits.model_, members)
         refitted = _refitted(start, parts.train, parts.held_out, chosen)
         rows.append(fit_and_score(str(size), refitted, parts, None, on=pairs))
-        found.append((size, stability, perf_counter() - began, start))
+        found.append((perf_counter() - began, stability, start))
     candidates = [
-        ConsensusCandidate(size, stability, likelihood_of(row), seconds, deficit, start)
-        for (size, stability, seconds, start), row, deficit in zip(
-            found, rows, deficits(rows), strict=True
+        ConsensusCandidate(size, likelihood_of(row), seconds, deficit, stability, start)
+        for size, row, deficit, (seconds, stability, start) in zip(
+            sizes, rows, deficits(rows), found, strict=True
         )
     ]
     final = (parts.train, parts.held_out) if parts is source else (source, None)
-    by_size = {c.n_components: c for c in candidates}
-    best = within_one_error({k: c.deficit for k, c in by_size.items()})
-    model = _refitted(by_size[best].start, *final, chosen)
+    best = candidates[sizes.index(ComponentPath(candidates).best)]
+    model = _refitted(best.start, *final, chosen)
     return Consensus(candidates, model, *final, chosen)
 
 

@@ -22,7 +22,7 @@ from hcpf.evaluate.comparison import (
 )
 from hcpf.evaluate.scoring import Score
 from hcpf.evaluate.splits import RandomState, Split, split
-from hcpf.model.alignment import as_interactions
+from hcpf.model.alignment import as_interactions, ids_of
 from hcpf.model.tables import Table
 
 
@@ -38,6 +38,17 @@ class Candidate:
     log_likelihood: Score
     seconds: float
     deficit: Score
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain numbers, with the standard errors as ``NAME_error``."""
+        return {
+            "n_components": self.n_components,
+            "log_likelihood": self.log_likelihood.value,
+            "log_likelihood_error": self.log_likelihood.error,
+            "deficit": self.deficit.value,
+            "deficit_error": self.deficit.error,
+            "seconds": self.seconds,
+        }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,12 +68,13 @@ class ComponentPath:
     (50, 20)
     """
 
-    candidates: list[Candidate]
+    candidates: Sequence[Candidate]
 
     @property
     def most_likely(self) -> int:
-        """The K of the highest log-likelihood."""
-        return most_likely({c.n_components: c.log_likelihood for c in self.candidates})
+        """The K of the highest log-likelihood, the smallest of several."""
+        best = max(self.candidates, key=lambda c: (c.log_likelihood.value, -c.n_components))
+        return best.n_components
 
     @property
     def best(self) -> int:
@@ -70,22 +82,12 @@ class ComponentPath:
 
         Fewer components are faster and easier to interpret.
         """
-        return within_one_error({c.n_components: c.deficit for c in self.candidates})
+        near = (c for c in self.candidates if c.deficit.value <= np.nan_to_num(c.deficit.error))
+        return min(c.n_components for c in near)
 
     def to_table(self) -> Table:
         """Return a table of the candidates."""
-        records = [
-            {
-                "n_components": c.n_components,
-                "log_likelihood": c.log_likelihood.value,
-                "log_likelihood_error": c.log_likelihood.error,
-                "deficit": c.deficit.value,
-                "deficit_error": c.deficit.error,
-                "seconds": c.seconds,
-            }
-            for c in self.candidates
-        ]
-        return Table.from_records(records)
+        return Table.from_records([candidate.as_dict() for candidate in self.candidates])
 
     def __repr__(self) -> str:
         return f"{self.to_table()!r}\nbest {self.best}, most likely {self.most_likely}"
@@ -166,8 +168,8 @@ def data_for_choice(data: Any, fit_options: Mapping[str, Any] | None) -> tuple[A
     if isinstance(data, Split):
         return data, options
     found = as_interactions(data, options.pop("layer", None))
-    for axis, ids in ((Axis.USERS, found.users), (Axis.ITEMS, found.items)):
-        name, index = f"{axis.word}_exposure", IdIndex(axis.value, ids)
+    for axis in Axis:
+        name, index = f"{axis.word}_exposure", IdIndex(axis.value, ids_of(found, axis))
         exposure = resolve_exposure(options.get(name), index, source=data)
         if exposure is not None:
             options[name] = exposure
@@ -193,13 +195,3 @@ def split_for_choice(
             f"{caller}: this split has no validation pairs. Split with validation=0.1."
         )
     return data, data.validation
-
-
-def most_likely(scores: Mapping[int, Score]) -> int:
-    """Return the K of the highest log-likelihood, the smallest of several."""
-    return max(scores, key=lambda k: (scores[k].value, -k))
-
-
-def within_one_error(deficits: Mapping[int, Score]) -> int:
-    """Return the smallest K whose deficit is at most one of its standard errors."""
-    return min(k for k, one in deficits.items() if one.value <= np.nan_to_num(one.error))

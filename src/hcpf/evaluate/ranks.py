@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from hcpf._checks import whole
-from hcpf._types import BoolArray, Csr, FloatArray
+from hcpf._types import BoolArray, FloatArray
 from hcpf.data.held_out import HeldOutPairs
 from hcpf.data.ids import IdIndex
 from hcpf.data.sampling import locate
@@ -81,33 +81,22 @@ def ranking(
     rows = np.flatnonzero(wanted)
     if not len(rows):
         raise InputError("ranking: the split holds out no observed pairs. Split with test=0.2.")
-    search = _Search(
-        model, relevant, IdIndex("users", data.train.users), IdIndex("items", data.train.items)
-    )
+    users, items = IdIndex("users", data.train.users), IdIndex("items", data.train.items)
+    criterion = {} if by is None else {"by": by}
+
+    def hits(part: NDArray[np.int64]) -> BoolArray:
+        """Return which ranks (columns) of some users are held-out items."""
+        best = model.recommend(users.ids[part], n=n, **criterion)
+        user, item = users.positions(best.user), items.positions(best.item)
+        is_hit = np.zeros((len(part), n), np.bool_)
+        is_hit[np.searchsorted(part, user), best.rank - 1] = locate(relevant, user, item) >= 0
+        return is_hit
+
     step = max(1, _BLOCK // n)
     parts = [rows[first : first + step] for first in range(0, len(rows), step)]
-    found = [rank_metrics(search.hits(part, n, by), wanted[part]) for part in parts]
+    found = [rank_metrics(hits(part), wanted[part]) for part in parts]
     means = {name: mean_score(np.concatenate([part[name] for part in found])) for name in found[0]}
     return RankingScores(**means, n=n, n_users=len(rows))
-
-
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """Look-up of held-out items among recommendations."""
-
-    model: Ranker
-    relevant: Csr
-    users: IdIndex
-    items: IdIndex
-
-    def hits(self, rows: NDArray[np.int64], n: int, by: str | None) -> BoolArray:
-        """Return which ranks (columns) of each row are held-out items."""
-        criterion = {} if by is None else {"by": by}
-        best = self.model.recommend(self.users.ids[rows], n=n, **criterion)
-        user, item = self.users.positions(best.user), self.items.positions(best.item)
-        hits = np.zeros((len(rows), n), np.bool_)
-        hits[np.searchsorted(rows, user), best.rank - 1] = locate(self.relevant, user, item) >= 0
-        return hits
 
 
 def rank_metrics(hits: BoolArray, wanted: NDArray[np.integer]) -> dict[str, FloatArray]:

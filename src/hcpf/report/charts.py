@@ -8,7 +8,7 @@ from hcpf._types import FloatArray
 from hcpf.core.axis import Axis as ModelAxis
 from hcpf.core.posterior import Check
 from hcpf.data.words import Words
-from hcpf.evaluate import Calibration, Candidate, ComponentPath, Consensus
+from hcpf.evaluate import Calibration, ComponentPath, Consensus
 from hcpf.evaluate.predictive_checks import ActivityCheck, ValueCheck
 from hcpf.model.components import Components
 from hcpf.model.fitted import FittedModel
@@ -246,7 +246,4 @@ def consensus(found: Consensus) -> Charts:
     )
     for (name, values), style in zip(lines.items(), ("model", "observed"), strict=True):
         stability.line(name, sizes, values, style, dots=True)
-    likelihood = component_path(ComponentPath([
-        Candidate(c.n_components, c.log_likelihood, c.seconds, c.deficit) for c in found.candidates
-    ]))  # fmt: skip
-    return Charts([stability, likelihood])
+    return Charts([stability, component_path(found)])
