@@ -10,6 +10,7 @@ import time
 import pytest
 from typer.core import TyperGroup
 
+from hcpf.errors import MissingDependencyError
 from hcpf.model.fitted import FittedModel
 from hcpf.training import short_fits
 
@@ -75,6 +76,24 @@ def test_ctrl_c_while_options_are_read_is_not_silent(run, monkeypatch):
     result = run(["fit", "data.csv", "-o", "model"])
     assert result.exit_code == 130
     assert result.stderr == "hcpf: interrupted; no file was left half written.\n"
+
+
+@pytest.mark.parametrize("name", ["SystemError", "MissingDependencyError"])
+def test_ctrl_c_that_a_module_turns_into_another_error_is_one(run, model, monkeypatch, name):
+    """A C extension that is interrupted while it loads raises a SystemError or ImportError."""
+
+    def stop(*arguments, **options):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            if name == "SystemError":
+                raise SystemError("initialization failed") from error
+            raise MissingDependencyError("This requires another package.") from None
+
+    monkeypatch.setattr(FittedModel, "recommend", stop)
+    result = run(["recommend", str(model), "c1"])
+    assert result.exit_code == 130
+    assert result.stderr.splitlines()[-1] == "hcpf: interrupted; no file was left half written."
 
 
 def test_ctrl_c_before_there_is_a_model_says_so_in_one_line(run, sales, monkeypatch, tmp_path):

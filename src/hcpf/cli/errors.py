@@ -109,7 +109,7 @@ class OneLineErrors(TyperGroup):
 @contextmanager
 def _errors_in_one_line() -> Generator[None]:
     try:
-        with raise_on_termination():
+        with _signals_unmasked(), raise_on_termination():
             yield
     except BrokenPipeError:
         raise  # the reader of our output is gone: typer ends quietly
@@ -128,6 +128,20 @@ def _errors_in_one_line() -> Generator[None]:
             f"hcpf: not enough memory{reason and f': {reason}'}. Use less data or fewer components."
         )
         raise typer.Exit(FAILED) from None
+
+
+@contextmanager
+def _signals_unmasked() -> Generator[None]:
+    """Raise the signal behind an error: a module that it interrupts may fail to load instead."""
+    try:
+        yield
+    except (HcpfError, ImportError, SystemError) as error:
+        behind: BaseException | None = error
+        while behind is not None and not isinstance(behind, KeyboardInterrupt | Terminated):
+            behind = behind.__cause__ or behind.__context__
+        if behind is None:
+            raise
+        raise behind from None
 
 
 def one_line(error: HcpfError | OSError) -> str:
