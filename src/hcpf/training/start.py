@@ -61,7 +61,8 @@ def start_from_noise(
             level = (degrees.astype(np.float64) + 0.5) / scale
         else:
             level = np.sqrt(expected / n_components) * (mine.factors.exposure / mean_exposure)
-        _fill(mine, _noise(mine, shard, rng), degrees, level, priors)
+        _draw_noise(mine, shard, rng)
+        _fill(mine, degrees, level, priors)
     if clusters is not None:
         _concentrate(items, clusters)
     start_theta(users, items, shard, comm)
@@ -154,39 +155,35 @@ def _begin(
     return state
 
 
-def _noise(mine: AxisState, shard: Shard, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Draw noise for all rows of all workers, and return that of the own rows.
+def _draw_noise(mine: AxisState, shard: Shard, rng: np.random.Generator) -> None:
+    """Fill the array of shapes with noise, which thus needs no other memory.
 
-    Every worker draws the same numbers, so that a user's do not depend on the number of workers.
+    Every worker draws the same numbers for all rows of all workers and keeps those of its rows, so
+    that a user's noise does not depend on the number of workers.
     """
-    shape = mine.factors.a.shape
-    if mine.axis is Axis.ITEMS or shard.totals.n_users == shape[0]:
-        return rng.random(shape, dtype=np.float32)
-    out, position = np.empty(shape, np.float32), shard.order.position
+    noise = mine.factors.a
+    if mine.axis is Axis.ITEMS or shard.totals.n_users == len(noise):
+        rng.random(out=noise, dtype=np.float32)
+        return
+    position = shard.order.position
     for first in range(0, shard.totals.n_users, _CHUNK):
         last = min(first + _CHUNK, shard.totals.n_users)
-        drawn = rng.random((last - first, shape[1]), dtype=np.float32)
+        drawn = rng.random((last - first, mine.n_components), dtype=np.float32)
         own = slice(*np.searchsorted(position, [first, last]))
-        out[own] = drawn[position[own] - first]
-    return out
+        noise[own] = drawn[position[own] - first]
 
 
-def _fill(
-    mine: AxisState,
-    noise: NDArray[np.float32],
-    degrees: NDArray[Any],
-    level: FloatArray,
-    priors: Priors,
-) -> None:
-    # Uniform on [0.5, 1.5]: the noise has the mean 1, and no component starts near 0.
+def _fill(mine: AxisState, degrees: NDArray[Any], level: FloatArray, priors: Priors) -> None:
+    """Set means and shapes from the noise in the array of shapes."""
     factors, size = mine.factors, mine.n_components
     prior = axis_prior(priors, mine.axis, size)
-    noise += np.float32(0.5)
-    np.multiply(noise, level[:, None].astype(np.float32), out=factors.mean)
+    # Uniform on [0.5, 1.5]: the noise has the mean 1, and no component starts near 0.
+    shape = factors.a
+    shape += np.float32(0.5)
+    np.multiply(shape, level[:, None].astype(np.float32), out=factors.mean)
     # The shape that the row's own entries would give, spread over the components.
-    share = (degrees / size).astype(np.float32)
-    np.multiply(noise, share[:, None], out=factors.a)
-    np.add(factors.a, np.float32(max(prior.shape, 0.1)), out=factors.a)
+    shape *= (degrees / size).astype(np.float32)[:, None]
+    shape += np.float32(max(prior.shape, 0.1))
     row_sums = factors.mean.sum(axis=1, dtype=np.float64) / factors.exposure
     factors.activity_b[:] = prior.activity_rate + row_sums
 
