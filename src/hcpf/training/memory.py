@@ -10,8 +10,8 @@ from hcpf.training.settings import FitPlan
 _ENTRY_BYTES = 16
 """Index and coordinate of an entry, once by user and once by item."""
 _FACTOR_BYTES, _KEPT_FACTOR_BYTES = 5 * 4, 2 * 4
-"""Per factor: five float32 numbers while a fit runs (shape, mean, geometric mean, its value before
-the last pass, noise at the start), of which a finished fit keeps two."""
+"""Per factor: four float32 numbers while a fit runs (shape, mean, geometric mean, its value before
+the last pass) and about one for padding and what is kept per row; a finished fit keeps two."""
 _CGROUP = Path("/sys/fs/cgroup")
 _CGROUP_FILES = (
     ("memory.max", "memory.current", "memory.stat"),
