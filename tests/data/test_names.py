@@ -80,6 +80,32 @@ def test_columns_of_names(tmp_path, header, message):
     assert message in said[0]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Order no,Product code,Product,Paid\n1,7,tea,2\n2,8,milk,3\n",
+        "Film;Film ID;Stars;Seen on\ntea;7;2;May\nmilk;8;3;May\n",
+    ],
+)
+def test_a_column_called_like_that_of_the_ids(tmp_path, text):
+    path = tmp_path / "sales.csv"
+    path.write_text(text)
+    assert read_names(path, ITEMS) == {"7": "tea", "8": "milk"}
+
+
+def test_a_column_that_is_given(tmp_path):
+    path = tmp_path / "sales: May.csv"
+    path.write_text("Code,Remark,Group,Paid\n7,tea,drinks,2\n8,bread,food,1\n")
+    assert read_names(f"{path}:Remark", ITEMS) == {"7": "tea", "8": "bread"}
+    assert read_names(f"{path}:Group", ITEMS) == {"7": "drinks", "8": "food"}
+    with pytest.raises(InputError, match=r"there is no column 'Colour'\. Columns: Code, Remark"):
+        read_names(f"{path}:Colour", ITEMS)
+    with pytest.raises(InputError, match=r"Name it as in 'sales: May\.csv:COLUMN'"):
+        read_names(path, ITEMS)
+    with pytest.raises(InputError, match="no such file"):
+        read_names("C:/sales.csv", ITEMS)
+
+
 def test_no_column_has_the_items(tmp_path):
     path = tmp_path / "sales.csv"
     path.write_text("Code,Name,Paid\nx,tea,5\n")

@@ -283,7 +283,8 @@ Names = Annotated[
     str | None,
     typer.Option(
         "--names",
-        help="Table of item ids and names, for example the data, or the word [b]retail[/b].",
+        help="Table of item ids and names, for example the data, perhaps as FILE:COLUMN; or the "
+        "word [b]retail[/b].",
     ),
 ]
 TableFile = Annotated[

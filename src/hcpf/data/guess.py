@@ -186,6 +186,20 @@ def price_column(columns: Sequence[FileColumn], value: str | None) -> str | None
     return next(prices, None)
 
 
+def same_items(columns: Sequence[FileColumn]) -> list[tuple[str, str]]:
+    """Return pairs of columns that are called after the same items, such as codes and names.
+
+    >>> table = [FileColumn(name, "text") for name in ("Customer", "Product code", "Product")]
+    >>> same_items(table)
+    [('Product code', 'Product')]
+    """
+    by_words: dict[frozenset[str], list[str]] = {}
+    for column in columns:
+        if _rank(column, _ITEMS) is not None:
+            by_words.setdefault(frozenset(_words(column.name)) - _ANY, []).append(column.name)
+    return [(names[0], names[1]) for names in by_words.values() if len(names) == 2]
+
+
 def _given(columns: Sequence[FileColumn], role: str, name: str) -> FileColumn:
     for column in columns:
         if column.name == name:

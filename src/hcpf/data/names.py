@@ -1,6 +1,7 @@
 """Readable names of items: from a mapping, or from two columns of a file."""
 
 import logging
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -10,12 +11,13 @@ from typing import Any
 from hcpf.data.canonical import IdArray, plain
 from hcpf.data.english import in_english, without_accents
 from hcpf.data.files import TableFile, find_files, open_file
+from hcpf.data.guess import same_items
 from hcpf.errors import InputError
 
 logger = logging.getLogger("hcpf")
 
 NameSource = Mapping[Any, Any] | str | Path
-"""A mapping of ids to names, or the path of a table with a column of either."""
+"""A mapping of ids to names, or the path of a table with a column of either, or FILE:COLUMN."""
 
 
 _NAME_WORDS = ("name", "description", "title", "label", "desc", "text")
@@ -33,9 +35,10 @@ def read_names(
     ----------
     source : mapping, path or None
         A mapping of ids to names; or a file, such as the one that a model was fitted to. Its ids
-        are in the column that has most of the items and few other values; its names are in the
-        column ``name``, ``description``, ``title`` or similar, else in the other one of two
-        columns. None gives no names.
+        are in the column that has most of the items and few other values. "FILE:COLUMN" tells
+        which column has the names; without it, it is ``name``, ``description``, ``title`` or
+        similar, the other one of two, or the one called like the ids (Product and Product code).
+        None gives no names.
     items : ndarray
         Ids of the items to name. At least one of them needs a name.
     say : callable
@@ -57,8 +60,9 @@ def read_names(
     if isinstance(source, Mapping):
         pairs = [(_text(key), name) for key, name in source.items()]
     elif isinstance(source, str | Path):
-        known = {_text(item) for item in items}
-        pairs = [pair for path in find_files(source) for pair in _read_table(path, known, say)]
+        known, (path, column) = {_text(item) for item in items}, _split(source)
+        files = find_files(path)
+        pairs = [pair for file in files for pair in _read_table(file, column, known, say)]
     else:
         raise InputError(
             f"names must be a mapping of ids to names or a file, got {type(source).__name__}."
@@ -89,12 +93,24 @@ def _text(value: Any) -> str:
     return str(plain(value))
 
 
+def _split(source: str | Path) -> tuple[str, str | None]:
+    """Return the path and the column of FILE:COLUMN; the column is None for a path alone."""
+    path, _, column = str(source).rpartition(":")
+    is_drive = len(path) == 1  # of Windows
+    is_path = not path or is_drive or os.path.exists(source)  # noqa: PTH110  # of any length
+    return (str(source), None) if is_path else (path, column)
+
+
 def _read_table(
-    path: Path, items: set[str], say: Callable[[str], None]
+    path: Path, column: str | None, items: set[str], say: Callable[[str], None]
 ) -> Iterator[tuple[str, str]]:
     """Yield the ids of a file with the most frequent name of each."""
     file = open_file(path)
-    name = _name_column(file)
+    name = _name_column(file, items) if column is None else column
+    if name not in file.names:
+        raise InputError(
+            f"{path}: names: there is no column {name!r}. Columns: {', '.join(file.names)}."
+        )
     key = id_column(file, name, items, "names")
     if (key, name) != ("id", "name"):
         say(f"{path.name}: names of items from {name}, by {key}.")
@@ -114,7 +130,7 @@ def _count_pairs(file: TableFile, first: str, second: str) -> Counter[tuple[str,
     return counts
 
 
-def _name_column(file: TableFile) -> str:
+def _name_column(file: TableFile, items: set[str]) -> str:
     words = [
         {in_english(word) for word in re.findall("[a-z]+", _spaced(name).lower())}
         for name in file.names
@@ -125,9 +141,14 @@ def _name_column(file: TableFile) -> str:
                 return name
     if len(file.names) == 2:
         return file.names[1]
+    for one, other in same_items(file.columns):
+        n_known = [_count_known(file, *pair, items)[0] for pair in ((one, other), (other, one))]
+        if 0 in n_known and any(n_known):
+            return one if n_known[0] == 0 else other
     raise InputError(
-        f"{file.path}: names: cannot tell which column has the names of the items. Rename it "
-        f"to 'name', or use no names where the ids are names. Columns: {', '.join(file.names)}."
+        f"{file.path}: names: cannot tell which column has the names of the items. Name it as in "
+        f"'{file.path.name}:COLUMN', or use no names where the ids are names. Columns: "
+        f"{', '.join(file.names)}."
     )
 
 
