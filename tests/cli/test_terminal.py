@@ -181,6 +181,17 @@ def test_an_amount_per_row_is_offered(screen, tmp_path):
     assert "For the amount of each row instead: --value 'Quantity*UnitPrice'." in lines
     _, lines = screen("info", path.name, "--value", "Quantity*UnitPrice")
     assert any("from 2 to 3" in line for line in lines)
+    path.write_text("customer,product,Qty,Price,Line total\nAnn,tea,2,£1.50,£3\nBob,tea,1,£2,£2\n")
+    _, lines = screen("info", path.name)
+    assert "For the amount of each row instead: --value 'Line total'." in lines
+
+
+def test_bad_rows_are_listed_between_words(screen, tmp_path):
+    (tmp_path / "lines.csv").write_text("customer,product,spend\nAnn,tea,2\n,tea,1\nBob,tea,3\n")
+    _, lines = screen("info", "lines.csv")
+    first = next(k for k, line in enumerate(lines) if line.startswith("Problems"))
+    heading = "Problems (a fit refuses these rows; the numbers below assume the options named here)"
+    assert " ".join(lines[first : first + 2]) == heading
 
 
 def all_commands(group, *names):

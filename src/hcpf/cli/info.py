@@ -135,9 +135,10 @@ def _show_data(about: dict[str, Any]) -> None:
 
 
 def _show_list(title: str, texts: list[str]) -> None:
-    typer.secho(title, bold=True)
+    at_terminal = sys.stdout.isatty()
+    typer.secho(wrapped(title, at_terminal=at_terminal), bold=True)
     for text in texts:
-        typer.echo(wrapped(f"  - {text}", at_terminal=sys.stdout.isatty(), indent="    "))
+        typer.echo(wrapped(f"  - {text}", at_terminal=at_terminal, indent="    "))
 
 
 def _describe_model(folder: Path, names: str | None) -> dict[str, Any]:

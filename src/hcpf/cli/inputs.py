@@ -155,7 +155,7 @@ class Source:
 
     def columns_of(self, file: "TableFile", like: "Words | None" = None) -> "ColumnRoles":
         """Return the columns of a file, like those of a model; report what was detected."""
-        from hcpf.data.guess import guess_columns, price_column
+        from hcpf.data.guess import amount_column, guess_columns
 
         roles = guess_columns(file.columns, **self._known_columns(file, like))
         if self.header is None and not getattr(file, "has_header", True):
@@ -166,9 +166,8 @@ class Source:
             note(f"{roles} (detected; else {', '.join(detected)})")
         if like is not None and self.value is None:
             _compare_values(roles, like)
-        if self.value is None and (price := price_column(file.columns, roles.value)):
-            product = shlex.quote(f"{roles.value}*{price}")
-            note(f"For the amount of each row instead: --value {product}.")
+        if self.value is None and (amount := amount_column(file.columns, roles.value)):
+            note(f"For the amount of each row instead: --value {shlex.quote(amount)}.")
         if roles.value is None and self.value is None:
             unused = [name for name in file.names if name not in (roles.user, roles.item)]
             if unused:

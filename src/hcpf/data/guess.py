@@ -32,6 +32,7 @@ _AMOUNTS = (
     "count", "counts", "quantity", "qty", "total", "units", "clicks", "likes", "views", "purchases",
     "donation", "paid", "price", "cost", "payment",
 )  # fmt: skip
+_TOTALS = ("amount", "amt", "revenue", "sales", "spend", "spent", "total", "paid", "payment")
 _QUANTITIES, _PRICES = ("quantity", "qty", "units", "pieces"), ("price", "cost")
 _ANY = frozenset(
     {"id", "ids", "no", "nr", "num", "nummer", "number", "code", "key", "total", "of", "the"}
@@ -173,17 +174,22 @@ def _is_none(columns: Sequence[FileColumn], name: str) -> bool:
     return name.lower() == "none" and all(column.name != name for column in columns)
 
 
-def price_column(columns: Sequence[FileColumn], value: str | None) -> str | None:
-    """Return a column of prices that a column of quantities is to be multiplied by.
+def amount_column(columns: Sequence[FileColumn], value: str | None) -> str | None:
+    """Return the amounts of rows whose values are quantities: a column, or quantity times price.
 
     >>> table = [FileColumn("Quantity", "integer"), FileColumn("UnitPrice", "real")]
-    >>> price_column(table, "Quantity"), price_column(table, "UnitPrice")
-    ('UnitPrice', None)
+    >>> amount_column(table, "Quantity"), amount_column(table, "UnitPrice")
+    ('Quantity*UnitPrice', None)
+    >>> amount_column([*table, FileColumn("Line total", "real")], "Quantity")
+    'Line total'
     """
     if value is None or _rank(FileColumn(value, "real"), _QUANTITIES) is None:
         return None
-    prices = (column.name for column in columns if _rank(column, _PRICES) is not None)
-    return next(prices, None)
+    others = [column for column in columns if _rank(column, _QUANTITIES) is None]
+    if total := _by_name(others, _TOTALS, ("real",)):
+        return total.name
+    price = _by_name(others, _PRICES, ("integer", "real", "text"))
+    return None if price is None else f"{value}*{price.name}"
 
 
 def same_items(columns: Sequence[FileColumn]) -> list[tuple[str, str]]:
