@@ -68,6 +68,18 @@ def test_ctrl_c_elsewhere_leaves_nothing(run, monkeypatch, model, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("place", ["hcpf.data.readers.open_files", "hcpf.estimator.HCPF.fit"])
+def test_ctrl_c_during_a_fit_says_that_no_model_was_saved(run, monkeypatch, sales, tmp_path, place):
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, stop)
+    result = run(["fit", str(sales), "-o", str(tmp_path / "model")])
+    assert result.exit_code == 130
+    assert result.stderr.splitlines()[-1] == "hcpf: interrupted; no model was saved."
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_ctrl_c_while_options_are_read_is_not_silent(run, monkeypatch):
     def stop(*arguments):
         raise KeyboardInterrupt
@@ -140,6 +152,9 @@ def test_ctrl_c_while_modules_load_prints_no_traceback(model, module):
     assert done.returncode == 130, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+    assert done.stderr.startswith("hcpf: interrupted")
+    if module in ("hcpf.cli.app", "typer"):
+        assert done.stderr == "hcpf: interrupted before it began; nothing was saved.\n"
 
 
 def test_piped_output_is_quiet(start, model):

@@ -11,10 +11,12 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run a command; Ctrl-C ends it without a traceback while modules are still loading, too."""
+    when = " before it began; nothing was saved"
     try:
         from hcpf.cli.app import app
 
+        when = ""
         app(prog_name="hcpf")
     except KeyboardInterrupt:
-        sys.stderr.write("hcpf: interrupted.\n")
+        sys.stderr.write(f"hcpf: interrupted{when}.\n")
         sys.exit(INTERRUPTED)

@@ -3,6 +3,8 @@
 import shlex
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -102,31 +104,32 @@ def fit(
     if quick or is_paper:
         element = "quick" if element == "auto" else element
     value_model = value_model_settings(element, vary_by, hurdle, train_on)
-    found = source.read()
-    from hcpf.estimator import HCPF
-    from hcpf.model.inspect import describe_fit
+    with _interrupted_without_a_model():
+        found = source.read()
+        from hcpf.estimator import HCPF
+        from hcpf.model.inspect import describe_fit
 
-    began = time.perf_counter()
-    if is_paper:
-        estimator = HCPF.paper(
-            components or 160, element=value_model["element"], train_on=train_on,
-            solver=solver or "algorithm1", max_iter=max_iter, tol=tol, random_state=seed,
+        began = time.perf_counter()
+        if is_paper:
+            estimator = HCPF.paper(
+                components or 160, element=value_model["element"], train_on=train_on,
+                solver=solver or "algorithm1", max_iter=max_iter, tol=tol, random_state=seed,
+            )  # fmt: skip
+        else:
+            estimator = HCPF(
+                components or _defaults.N_COMPONENTS,
+                **value_model,
+                n_fits=fits or (1 if quick else _defaults.N_FITS),
+                tempering="formula" if quick else "auto",
+                solver=solver or "auto",
+                max_iter=max_iter or _defaults.MAX_ITER,
+                tol=_defaults.TOL if tol is None else tol,
+                random_state=seed,
+            )
+        estimator.fit(
+            found.data, user_exposure=user_exposure, item_exposure=item_exposure, n_threads=threads,
+            checkpoint=checkpoint, engine=engine, workers=workers, address=address,
         )  # fmt: skip
-    else:
-        estimator = HCPF(
-            components or _defaults.N_COMPONENTS,
-            **value_model,
-            n_fits=fits or (1 if quick else _defaults.N_FITS),
-            tempering="formula" if quick else "auto",
-            solver=solver or "auto",
-            max_iter=max_iter or _defaults.MAX_ITER,
-            tol=_defaults.TOL if tol is None else tol,
-            random_state=seed,
-        )
-    estimator.fit(
-        found.data, user_exposure=user_exposure, item_exposure=item_exposure, n_threads=threads,
-        checkpoint=checkpoint, engine=engine, workers=workers, address=address,
-    )  # fmt: skip
     seconds, existed = time.perf_counter() - began, output.exists()
     model = replace(estimator.model_, words=found.words)
     model.save(output, overwrite=overwrite)
@@ -136,6 +139,15 @@ def fit(
     if model.interrupted:
         note(_how_to_resume(model, output, checkpoint, overwrite))
         raise typer.Exit(INTERRUPTED)
+
+
+@contextmanager
+def _interrupted_without_a_model() -> Generator[None]:
+    """Say of Ctrl-C in the block that it leaves no model."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(str(error) or "interrupted; no model was saved.") from None
 
 
 def _require_paper(vary_by: str | None, hurdle: bool, quick: bool, fits: int | None) -> None:
