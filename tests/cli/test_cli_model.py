@@ -179,6 +179,11 @@ def test_info_of_data(run, run_json, sales):
         ([f"u{j},i{j % 7},{1 + 999 * (j == 3)}" for j in range(50)], "one user, u3, has"),
         (["a,x,1", "a,x,2", "b,x,3"], "1 row repeats a pair"),
         ([f"u{j},i{j % 7},{j % 5 + 1}" for j in range(50)], "100.0% of the users have one entry"),
+        (
+            [f"u{j},{'POST' if j < 3 else 'BANK FEE' if j == 3 else j},2" for j in range(50)],
+            "ids without a digit, unlike all other items: POST, BANK FEE. If these are not "
+            "products, exclude them: --exclude-items POST --exclude-items 'BANK FEE'.",
+        ),
     ],
 )
 def test_info_warns(run_json, tmp_path, lines, warning):

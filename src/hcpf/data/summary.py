@@ -20,6 +20,8 @@ _MIN_TAIL_VALUES = 200  # fewer values have no meaningful 1%
 _OUTLIER_RATIO = 1000.0  # largest value over the median
 _MIN_ROWS = 20  # fewer users or items dominate without being unusual
 _DOMINANT = 0.1  # share of the total that belongs to one user or item
+_ODD_CODES = 0.05  # share of the items whose ids may lack digits that all others have
+_MAX_SHOWN = 5
 _MANY_SINGLES = 0.3  # share of rows with one entry
 
 
@@ -164,6 +166,7 @@ def _warnings(data: Interactions, values: FloatArray, repeated_rows: int) -> Ite
             "many elements. Try hurdle=True, a single element; element='auto' compares both."
         )
     yield from _row_warnings(data)
+    yield from _code_warnings(data)
 
 
 def _value_warnings(values: FloatArray) -> Iterator[str]:
@@ -207,3 +210,19 @@ def _row_warnings(data: Interactions) -> Iterator[str]:
             yield f"{empty:,} {word} have no entry: nothing can be learned about them."
         if single > _MANY_SINGLES:
             yield f"{single:.1%} of the {word} have one entry: little can be learned about them."
+
+
+def _code_warnings(data: Interactions) -> Iterator[str]:
+    """Warn of ids such as POSTAGE among the codes of products."""
+    if data.items.dtype.kind != "O" or data.n_items < _MIN_ROWS:
+        return
+    counts = _entries_per_item(data)
+    odd = [i for i, code in enumerate(data.items) if not any(map(str.isdigit, str(code)))]
+    if 0 < len(odd) <= _ODD_CODES * data.n_items:
+        shown = [str(data.items[i]) for i in sorted(odd, key=lambda i: -counts[i])[:_MAX_SHOWN]]
+        more = f" (of {len(odd)})" if len(odd) > _MAX_SHOWN else ""
+        options = ", ".join(f"exclude_items={code!r}" for code in shown)
+        yield (
+            f"ids without a digit, unlike all other items: {', '.join(shown)}{more}. If these are "
+            f"not products, exclude them: {options}."
+        )
