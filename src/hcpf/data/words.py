@@ -8,7 +8,7 @@ from typing import Any, Self
 from hcpf.data.english import in_english
 
 _MAX_LENGTH = 24  # characters of a noun
-_KEYS = frozenset({"id", "ids", "no", "nr", "nummer"})
+_KEYS = frozenset({"id", "ids", "no", "nr", "num", "number", "nummer"})
 _CAPITALS = "A-ZÀ-ÖØ-Þ"
 _SMALL = rf"[^\W\d_{_CAPITALS}]"
 _PLURALS = frozenset({"stars", "hours", "minutes", "plays", "visits", "clicks", "views", "units"})
@@ -121,8 +121,8 @@ def noun(name: str, role: str) -> str:
 
     >>> noun("CustomerID", "user"), noun("stock_code", "item"), noun("f0", "user")
     ('customer', 'stock code', 'user')
-    >>> noun("Kunden-Nr", "user"), noun("Käufer", "user"), noun("Händler", "user")
-    ('customer', 'buyer', 'händler')
+    >>> noun("Kunden-Nr", "user"), noun("Member number", "user"), noun("Händler", "user")
+    ('customer', 'member', 'händler')
     """
     words = re.findall(rf"[{_CAPITALS}]+(?!{_SMALL})|[{_CAPITALS}]?{_SMALL}+", name)
     while words and words[-1].lower() in _KEYS:
