@@ -3,12 +3,14 @@
 import io
 import re
 import sys
+from dataclasses import replace
 
 import pytest
 import typer
 
 from hcpf import HCPF, Interactions
 from hcpf.cli.app import app
+from hcpf.data.words import Words
 
 LONG = "SET OF {} RETROSPOT CAKE CASES WITH A RIBBON, ASSORTED COLORS"
 PEOPLE, PRODUCTS = ("Ann", "Bob", "Cy", "Dee", "Eve"), tuple(f"p{i}" for i in range(6))
@@ -184,6 +186,24 @@ def test_an_amount_per_row_is_offered(screen, tmp_path):
     path.write_text("customer,product,Qty,Price,Line total\nAnn,tea,2,£1.50,£3\nBob,tea,1,£2,£2\n")
     _, lines = screen("info", path.name)
     assert "For the amount of each row instead: --value 'Line total'." in lines
+
+
+def test_probabilities_are_said_to_refer_to_a_period(screen, shop, tmp_path):
+    model = HCPF.load(shop[0]).model_
+    words = Words("person", "product", "spend", period="1 May to 3 June 2024")
+    replace(model, words=words).save(tmp_path / "dated")
+    said = "A probability refers to a period as long as that of the data (1 May to 3 June 2024)."
+    pair = "--user", "Ann", "--item", "p0"
+    for command in (
+        ("recommend", "dated", "Ann"),
+        ("recommend", "dated", "--all", "-o", "lists.csv"),
+        ("predict", "dated", *pair),
+        ("predict", "dated", *pair, "-o", "pairs.csv"),
+        ("explain", "dated", "Ann", "p0"),
+        ("info", "dated", "--user", "Ann"),
+    ):
+        assert said in " ".join(screen(*command)[1]), command
+    assert said not in " ".join(screen("recommend", shop[0], "Ann")[1])
 
 
 def test_bad_rows_are_listed_between_words(screen, tmp_path):

@@ -270,6 +270,7 @@ def test_the_words_of_the_reader(data, tmp_path):
     for text in (
         "Which customers take which stock codes, and with what amounts?",
         "Data: orders.csv, 1 May 2024 to 3 June 2024.",
+        "a period as long as that of the data, 1 May 2024 to 3 June 2024.",
         "The median amount is £",
         "Typical amounts per customer and stock code",
         "Look up a customer",

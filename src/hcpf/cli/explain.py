@@ -10,6 +10,7 @@ from hcpf.cli.inputs import load_model, parse_ids, read_names
 from hcpf.cli.output import (
     Field,
     for_terminal,
+    note_period,
     number,
     percent,
     show_facts,
@@ -43,7 +44,11 @@ def explain(
         parse_ids(fitted.item_index, [item])[0],
     )
     about = _describe(fitted, pair, known, top)
-    show_json(about) if as_json else _show(about, bool(known))
+    if as_json:
+        show_json(about)
+        return
+    _show(about, bool(known))
+    note_period(fitted)
 
 
 def _describe(

@@ -28,6 +28,7 @@ from hcpf.cli.output import (
     elbo_text,
     element_text,
     ending_text,
+    note_period,
     number,
     percent,
     readable_size,
@@ -213,7 +214,11 @@ def _tell_row(
     for row in [about, *about["largest"], *(about["next"] or [])]:
         if known and "item" in row:
             row["name"] = known.get(str(row["item"]), "")
-    show_json(about) if as_json else _show_row(about, axis.word, bool(known))
+    if as_json:
+        show_json(about)
+        return
+    _show_row(about, axis.word, bool(known))
+    note_period(model)
 
 
 def _show_row(about: dict[str, Any], word: str, named: bool) -> None:

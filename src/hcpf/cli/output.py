@@ -21,6 +21,7 @@ import typer
 from hcpf.errors import InputError
 
 if TYPE_CHECKING:
+    from hcpf.model.fitted import FittedModel
     from hcpf.model.tables import Table
 
 _BLOCKS = " ▏▎▍▌▋▊▉█"  # eighths of a character
@@ -31,6 +32,13 @@ _MIN_TEXT_WIDTH = 8  # characters of a text that is cut
 def note(text: str) -> None:
     """Print to stderr what was decided or done."""
     typer.echo(wrapped(text, at_terminal=sys.stderr.isatty()), err=True)
+
+
+def note_period(model: "FittedModel") -> None:
+    """Tell a person at a terminal which period probabilities refer to, if the data had dates."""
+    period = model.words.period if model.value_model.train_on == "full" else ""
+    if period and sys.stderr.isatty():
+        note(f"A probability refers to a period as long as that of the data ({period}).")
 
 
 def wrapped(text: str, *, at_terminal: bool, indent: str = "") -> str:

@@ -13,6 +13,7 @@ from hcpf.cli.output import (
     Field,
     for_terminal,
     note,
+    note_period,
     prepare_table,
     show_json,
     show_rows,
@@ -99,9 +100,14 @@ def predict(
         rows = write_table(output, tables, overwrite=overwrite, total=total)
         if as_json:
             show_json({"path": str(output), "rows": rows})
+        note_period(fitted)
         return
     records = [row._asdict() for table in tables for row in table]
-    show_json(records) if as_json else _show(records)
+    if as_json:
+        show_json(records)
+        return
+    _show(records)
+    note_period(fitted)
 
 
 def _show(records: list[dict[str, Any]]) -> None:

@@ -15,6 +15,7 @@ from hcpf.cli.output import (
     Field,
     for_terminal,
     note,
+    note_period,
     or_dash,
     percent,
     prepare_table,
@@ -209,6 +210,7 @@ class _Lists:
                     yield table
 
             rows = write_table(output, watched(), overwrite=overwrite, total=total)
+            note_period(model)
             self._explain_order(any(rise))
             if as_json:
                 show_json({"path": str(output), "users": len(users), "rows": rows})
@@ -221,6 +223,7 @@ class _Lists:
             note(_why_nothing(users, self.exclude_seen))
             return
         self._show(records)
+        note_period(model)
         if self.details:
             _warn_of_few_entries(model, records)
 
