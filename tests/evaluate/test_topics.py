@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.pipeline import make_pipeline
 
 from hcpf import HCPF, Interactions
 from hcpf.elements import Gamma, Poisson
@@ -97,6 +98,10 @@ def test_held_out_counts_that_do_not_fit():
             perplexity(model, wrong)
     with pytest.raises(InputError, match="unknown id 99"):
         perplexity(model, Interactions.from_matrix([[1.0]], users=[99], items=[3]))
+    pipeline = make_pipeline(quick(2, element=Poisson())).fit(COUNTS)
+    for model in (pipeline, quick(2)):
+        with pytest.raises(InputError, match=r"got (Pipeline|Prepared). Fit an HCPF .* pipeline\[-1\]"):
+            perplexity(model, COUNTS)
     observed = quick(2, element=Gamma(2.0, 1.0), train_on="observed")
     with pytest.raises(InputError, match="trained on observed pairs only"):
         perplexity(observed.fit(draw_matrix(Gamma(2.0, 1.0))), np.ones((14, 11)))

@@ -161,7 +161,7 @@ def test_the_overlap_is_logged(model, caplog):
     X = cells(np.hstack([NEW[:, :15], np.ones((12, 2))]), [*GENES[:15], "x1", "x2"])
     model.transform(X, measured_items="listed", unknown="drop")
     assert [record.getMessage() for record in caplog.records] == [
-        "fold_in: X has 15 of 20 fitted items; the other 5 take no part. 2 unknown items dropped."
+        "X has 15 of 20 fitted items; the other 5 take no part. 2 unknown items dropped."
     ]
     caplog.clear()
     model.transform(cells(NEW[:, :15], GENES[:15]))
@@ -175,6 +175,16 @@ def test_the_overlap_is_logged(model, caplog):
     model.transform(NEW)
     model.transform({"g3": 2.0})
     assert not caplog.records
+
+
+def test_a_score_reports_the_overlap_too(model, caplog):
+    panel = cells(NEW[:, :15], GENES[:15])
+    model.score(panel)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "X has 15 of 20 fitted items; the other 5 count as missing" in caplog.text
+    strangers = cells(NEW[:, :2], ["ENSG1", "ENSG2"])
+    with pytest.raises(InputError, match="None of the 2 items of X was fitted"):
+        model.score(strangers, unknown="drop")
 
 
 def test_excluded_pairs_of_items_that_were_not_measured_change_nothing(model):

@@ -587,7 +587,8 @@ class FittedModel:
 
         The rows of ``X`` are folded in on four fifths of their entries. The rest is scored, each
         observed entry with its share of the missing pairs (or alone with train_on="observed").
-        ``X``, ``unknown``, ``layer`` and ``user_exposure`` are as in ``fold_in``.
+        ``X``, ``unknown``, ``layer`` and ``user_exposure`` are as in ``fold_in``; fitted items that
+        ``X`` lacks count as missing.
         """
         return fold_in.score(self, X, unknown=unknown, layer=layer, exposure=user_exposure)
 

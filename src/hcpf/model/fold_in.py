@@ -57,9 +57,8 @@ def fold_in(
 ) -> "FittedModel":
     """Return a model for the users (or items) of ``X``."""
     only_listed = one_of("measured_items", measured, MEASURED) == "listed"
-    aligned = _over_other(model, axis, X, unknown, layer)
+    aligned = _over_other(model, axis, X, unknown, layer, only_listed=only_listed)
     data = aligned.data
-    _report_overlap(aligned, axis.other, len(model.index[axis.other]), only_listed)
     excluded = _kept_exclusions(model, data) if aligned.has_ids else None
     if exclude is not None:
         users, items = IdIndex("users", data.users), IdIndex("items", data.items)
@@ -71,12 +70,20 @@ def fold_in(
 
 
 def _over_other(
-    model: "FittedModel", axis: Axis, X: Any, unknown: str, layer: str | None
+    model: "FittedModel",
+    axis: Axis,
+    X: Any,
+    unknown: str,
+    layer: str | None,
+    *,
+    only_listed: bool = False,
 ) -> Aligned:
-    """Return the new rows of one axis over the fitted rows of the other."""
+    """Return the new rows of one axis over the fitted rows of the other; log the overlap."""
     drop_unknown = one_of("unknown", unknown, UNKNOWN) == "drop"
     index = model.index[axis.other]
-    return over_known(X, axis.other, index, drop_unknown=drop_unknown, layer=layer)
+    aligned = over_known(X, axis.other, index, drop_unknown=drop_unknown, layer=layer)
+    _report_overlap(aligned, axis.other, len(index), only_listed)
+    return aligned
 
 
 def _report_overlap(aligned: Aligned, axis: Axis, n_known: int, only_listed: bool) -> None:
@@ -95,7 +102,7 @@ def _report_overlap(aligned: Aligned, axis: Axis, n_known: int, only_listed: boo
     is_doubtful = aligned.are_columns and (n_unknown or (n_lacking and not only_listed))
     logger.log(
         logging.WARNING if is_doubtful else logging.INFO,
-        "fold_in: X has %d of %d fitted %s; the other %d %s. %d unknown %s dropped.",
+        "X has %d of %d fitted %s; the other %d %s. %d unknown %s dropped.",
         n_listed, n_known, axis.value, n_lacking, fate, n_unknown, axis.value,
     )  # fmt: skip
 

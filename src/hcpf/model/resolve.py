@@ -18,13 +18,11 @@ def fitted_model(model: Any) -> FittedModel:
                 f"model: {str(model)!r} is not a folder. Pass one that save() or hcpf fit wrote."
             )
         return FittedModel.load(model)
-    if hasattr(model, "fit") and not hasattr(model, "model_"):
-        raise InputError("model is not fitted yet: call fit first.")
     fitted = getattr(model, "model_", model)
     if not isinstance(fitted, FittedModel):
         raise InputError(
             f"model must be a fitted HCPF, a FittedModel or the path of a saved one; got "
-            f"{type(model).__name__}."
+            f"{type(model).__name__}. Fit an HCPF first; of a Pipeline pass pipeline[-1]."
         )
     return fitted
 
