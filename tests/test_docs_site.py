@@ -1,6 +1,8 @@
 """The documentation builds without a warning, and the examples on its pages work."""
 
+import html
 import importlib.util
+import inspect
 import os
 import re
 import shlex
@@ -43,6 +45,7 @@ def test_site_builds_strictly(tmp_path):
     # One test for all of these, since a build takes seconds.
     check_mathematics_needs_no_scripts(built_pages)
     check_reference_is_complete("".join(built_pages.values()))
+    check_reference_has_the_true_defaults(built_pages)
 
 
 def check_mathematics_needs_no_scripts(built_pages):
@@ -51,6 +54,20 @@ def check_mathematics_needs_no_scripts(built_pages):
         for raw in (":math:", ".. math::", 'class="arithmatex"'):
             assert raw not in text, (name, raw)
         assert not re.findall(r'<(?:script|link)[^>]*(?:src|href)="https?://', text), name
+
+
+def check_reference_has_the_true_defaults(built_pages):
+    for page, function in (("model", hcpf.HCPF), ("data", hcpf.simulate)):
+        text = built_pages[Path(f"api/{page}.html")].partition(f'id="hcpf.{function.__name__}"')[2]
+        shown = {
+            name: html.unescape(default)
+            for name, default in re.findall(
+                r"<b><code>(\w+)</code></b>[^–]*?default:\s*<code>(.*?)</code>", text
+            )[::-1]  # the first ones count: other functions follow
+        }
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.default is not parameter.empty:
+                assert shown[name].replace('"', "'") == repr(parameter.default), name
 
 
 def check_reference_is_complete(shown):
