@@ -60,7 +60,8 @@ def test_an_updated_model_names_both_files(invoke, worth, tmp_path):
     periods = [Words(period=period) for period in ("", "2 May 2024", "3 May 2024")]
     assert periods[0].joined(periods[1]).period == "2 May 2024"
     assert periods[1].joined(periods[2]).period == "2 May 2024 and 3 May 2024"
-    assert periods[1].joined(periods[1]).period == "2 May 2024"
+    both = periods[1].joined(periods[2])
+    assert both.joined(periods[1]) == both.joined(periods[2]) == both
 
 
 def test_a_model_is_not_data_and_data_are_not_a_model(fails, orders, worth, tmp_path):

@@ -6,10 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 from typer.core import TyperGroup
 
+from hcpf import HCPF
 from hcpf.errors import MissingDependencyError
 from hcpf.model.fitted import FittedModel
 from hcpf.training import short_fits
@@ -53,6 +55,19 @@ def test_ctrl_c_leaves_a_usable_model_and_says_how_to_resume(start, sales, tmp_p
     assert "To resume: hcpf fit" in err
     assert "--overwrite" in err
     assert FittedModel.load(output).interrupted
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_an_interrupted_update_ends_with_the_code_of_ctrl_c(
+    run, monkeypatch, model, sales, tmp_path, more
+):
+    def interrupted(self, *arguments, **options):
+        self.model_ = replace(self.model_, interrupted=True)
+
+    monkeypatch.setattr(HCPF, "partial_fit", interrupted)
+    result = run(["update", str(model), str(sales), "-o", str(tmp_path / "new"), *more])
+    assert result.exit_code == 130
+    assert FittedModel.load(tmp_path / "new").interrupted
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

@@ -200,7 +200,7 @@ def test_everyday_jobs(fitted, invoke, fails, tmp_path):
     check_predictions(kind, json.loads(invoke("fold-in", path, new, "--json").stdout))
     more = ("update", path, new, "-o", tmp_path / "updated", "--threads", 1, "--json")
     if kind.shards:
-        assert "requires the entries in memory" in fails(*more)
+        assert "fitted to shards, but update requires the entries in memory" in fails(*more)
         return
     assert json.loads(invoke(*more).stdout)["new_users"] == 2
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from hcpf.cli.errors import INTERRUPTED
 from hcpf.cli.fit import show_fit
 from hcpf.cli.inputs import Source, all_in_memory, load_model, prepare_model, with_source
 from hcpf.cli.output import note, note_written, show_json
+from hcpf.errors import InputError
 
 
 @with_source
@@ -32,15 +33,21 @@ def update(
 ) -> None:  # fmt: skip
     """Add more data to a model, new users and items included, and continue its training.
 
-    --duplicates also says how to combine a pair that the model has an entry for already. The old
-    model is replaced only when the new one is complete.
+    If the model has an entry for a pair already, the two are merged by the rule of --duplicates.
+    The old model is replaced only when the new one is complete.
     """
     if output is not None:
         prepare_model(output, overwrite=overwrite)
     fitted = load_model(model)
+    from hcpf.data.shards.folder import Shards
+
+    if isinstance(fitted.data, Shards):
+        raise InputError(
+            f"{model} was fitted to shards, but update requires the entries in memory. Write all "
+            "data with hcpf shard, and fit a new model to them."
+        )
     found = source.read(like=fitted.words)
     entries = all_in_memory(found.data)
-    from hcpf.data.words import count
     from hcpf.estimator import HCPF
     from hcpf.model.inspect import describe_fit
 
@@ -65,15 +72,22 @@ def update(
     }  # fmt: skip
     if as_json:
         show_json(facts)
-        return
+    else:
+        _show(facts, entries.n_observed, found.duplicates)
+    if new.interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _show(facts: dict[str, Any], n_given: int, duplicates: str) -> None:
+    """Print what was added; ``n_given`` is the number of entries in the data."""
+    from hcpf.data.words import count
+
     note(
         f"Added {facts['new_entries']:,} entries, {facts['new_users']:,} users and "
         f"{facts['new_items']:,} items."
     )
-    n_again = entries.n_observed - int(facts["new_entries"])
-    if n_again and found.duplicates != "error":
+    n_again = n_given - int(facts["new_entries"])
+    if n_again and duplicates != "error":
         how = {"sum": "values were added", "mean": "mean was taken", "last": "new value counts"}
-        note(f"{count(n_again, 'pair')} had an entry before: the {how[found.duplicates]}.")
+        note(f"{count(n_again, 'pair')} had an entry before: the {how[duplicates]}.")
     show_fit(facts)
-    if new.interrupted:
-        raise typer.Exit(INTERRUPTED)

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from hcpf.data.english import in_english
 
+_AND = " and "  # between the sources and periods of joined data
 _MAX_LENGTH = 24  # characters of a noun
 _KEYS = frozenset({"id", "ids", "no", "nr", "num", "number", "nummer"})
 _CAPITALS = "A-ZÀ-ÖØ-Þ"
@@ -72,12 +73,10 @@ class Words:
 
     def joined(self, more: Self) -> Self:
         """Return these words with the sources and the periods of both."""
-        both = {
-            name: " and ".join(
-                filter(None, dict.fromkeys([getattr(self, name), getattr(more, name)]))
-            )
-            for name in ("source", "period")
-        }
+        both: dict[str, str] = {}
+        for name in ("source", "period"):
+            parts = [part for words in (self, more) for part in getattr(words, name).split(_AND)]
+            both[name] = _AND.join(filter(None, dict.fromkeys(parts)))
         return replace(self, **both)
 
     def as_dict(self) -> dict[str, str]:
