@@ -148,7 +148,7 @@ def test_a_model_of_observed_entries_has_no_curve_but_coverage():
         "expected_error", "pit_distance", "coverage_50", "coverage_90",
         "pit_coverage_50", "pit_coverage_90",
     ]  # fmt: skip
-    assert "90% intervals hold" in repr(found)
+    assert "90% intervals contain" in repr(found)
 
 
 def test_text_shows_the_curve():

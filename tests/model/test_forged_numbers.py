@@ -165,9 +165,9 @@ MANIFESTS = [
     (put_about(float("nan"), *PARAMETERS, "shape"), "shape must be a finite number above 0"),
     (put_about([14.0, 11], "shape"), "lacks the numbers of users and items"),
     (put_about([14, 10], "shape"), "has 11 ids instead of 10"),
-    (put_about("x", "history", 0, "elbo"), "history has a line that is not one"),
+    (put_about("x", "history", 0, "elbo"), "history has a check with invalid numbers"),
     (put_about("a\nb", "files", "users", "bytes"), r"instead of 'a\\nb'"),
-    (put_about(None, "history", 0, "iteration"), "history has a line that is not one"),
+    (put_about(None, "history", 0, "iteration"), "history has a check with invalid numbers"),
 ]
 
 

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from hcpf import HCPF
 from hcpf.core.value_model import ValueModel
 from hcpf.elements import Binomial, Gamma, Normal
-from hcpf.errors import ParameterError, SupportError
+from hcpf.errors import InputError, ParameterError, SupportError
 from hcpf.training import auto, resolve
 from hcpf.training.held_out import TrainingSplit, split_validation
 from hcpf.training.resolve import (
@@ -125,6 +125,11 @@ def test_excluded_pairs_are_no_zeros_in_the_choice_of_an_element(caplog, monkeyp
         scores.append(max(float(line.split()[-1]) for line in lines))
     # Of what is left 90% is observed; with the excluded pairs as zeros it would be about a half.
     assert scores[1] > scores[0] + 0.3
+
+
+def test_values_that_no_element_explains_are_named():
+    with pytest.raises(InputError, match=r"these values, which are all 2\.5\. Pass element="):
+        resolve.most_likely_element(np.full(9, 2.5))
 
 
 def test_numbers_given_replace_those_of_auto_and_shapes_keep_the_scale():

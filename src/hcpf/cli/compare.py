@@ -53,7 +53,11 @@ def compare(
     source: Source,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", help="An element to compare; may be repeated. Default: all."),
+        typer.Option(
+            "--only",
+            metavar="ELEMENT",
+            help="An element to compare; may be repeated. Default: all.",
+        ),
     ] = None,
     vary_by: Annotated[
         list[_Means] | None,
@@ -336,8 +340,8 @@ def _show(
     note(
         "Higher is better except for RMSE and time. Log-lik.: log-likelihood of held-out pairs, "
         f"observed and missing, per 1,000 of them; of a value: of the values alone ({kind}). AUC: "
-        "how often an observed pair is ranked above a missing one. NDCG: how well the best of the "
-        "list are picked. RMSE: error of the expected value."
+        "how often an observed pair is ranked above a missing one. NDCG: how early held-out "
+        "items come in the lists. RMSE: error of the value if observed."
     )
     warn_of_few_tests(n_test)
     if verdict:

@@ -34,8 +34,8 @@ def explain(
 ) -> None:
     """Explain a prediction by the user's own items.
 
-    The shares say how much each of them contributes to the rate of the pair; "(prior)" is what an
-    average user would have.
+    Shares are parts of the rate of the pair: what each of these items contributes, and "(prior)",
+    what an average user would have.
     """
     fitted = load_model(model)
     known = read_names(names, fitted.items)

@@ -11,7 +11,7 @@ from hcpf import _defaults
 Duplicates = Literal["auto", "error", "sum", "mean", "last"]
 Returns = Literal["auto", "net", "drop", "keep", "error"]
 
-_column = partial(typer.Option, rich_help_panel="Columns")
+_column = partial(typer.Option, metavar="COLUMN", rich_help_panel="Columns")
 _rows = partial(typer.Option, rich_help_panel="Rows")
 _file = partial(typer.Option, rich_help_panel="Files")
 _model = model_option = partial(typer.Option, rich_help_panel="Model")
@@ -94,10 +94,15 @@ Decimal = Annotated[
 ]
 Encoding = Annotated[
     str | None,
-    _file("--encoding", help="Encoding of text files, for example cp1252. Default: detected."),
+    _file(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of text files, for example cp1252. Default: detected.",
+    ),
 ]
 Delimiter = Annotated[
-    str | None, _file("--delimiter", help="Delimiter of text files. Default: detected.")
+    str | None,
+    _file("--delimiter", metavar="CHARACTER", help="Delimiter of text files. Default: detected."),
 ]
 Header = Annotated[
     bool | None,
@@ -131,6 +136,7 @@ ElementName = Annotated[
     _model(
         "--element",
         "-e",
+        metavar="ELEMENT",
         help="Distribution of one element: auto, quick (by the values alone), gamma, "
         "inverse_gaussian, normal, poisson, binomial, ..., or presence, which ignores the values. "
         "Initial parameters may follow, for example gamma:2,0.05.",
@@ -283,6 +289,7 @@ Names = Annotated[
     str | None,
     typer.Option(
         "--names",
+        metavar="FILE",
         help="Table of item ids and names, for example the data, perhaps as FILE:COLUMN; or the "
         "word [b]retail[/b].",
     ),

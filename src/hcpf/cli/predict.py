@@ -60,7 +60,9 @@ def predict(
     ] = None,
     pairs: Annotated[
         str | None,
-        typer.Option("--pairs", help="File with a column of users and a column of items."),
+        typer.Option(
+            "--pairs", metavar="FILE", help="File with a column of users and a column of items."
+        ),
     ] = None,
     everything: Annotated[
         bool,

@@ -25,7 +25,7 @@ def report(
     user: Annotated[
         list[str] | None,
         typer.Option(
-            "--user", help="Id of a user to show as an example; may be repeated.",
+            "--user", metavar="ID", help="Id of a user to show as an example; may be repeated.",
             show_default=False,
         ),
     ] = None,

@@ -54,13 +54,15 @@ Budget = Annotated[
     str | None,
     typer.Option(
         "--budget",
+        metavar="TIME",
         show_default=False,
         help="Time to spend, for example 30m or 1h; results that would take longer are listed with "
         "their cost. Default: no limit.",
     ),
 ]
 Only = Annotated[
-    list[str] | None, typer.Option("--only", help="Data set to use; may be repeated. Default: all.")
+    list[str] | None,
+    typer.Option("--only", metavar="NAME", help="Data set to use; may be repeated. Default: all."),
 ]
 
 

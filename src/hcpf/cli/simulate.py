@@ -37,7 +37,10 @@ def simulate(
     element: Annotated[
         str | None,
         typer.Option(
-            "--element", "-e", help="Element with all its parameters, for example gamma:2,0.05."
+            "--element",
+            "-e",
+            metavar="ELEMENT",
+            help="Element with all its parameters, for example gamma:2,0.05.",
         ),
     ] = None,
     hurdle: Annotated[
@@ -48,7 +51,9 @@ def simulate(
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option("--like", help="Data set of the paper to imitate, for example netflix."),
+        typer.Option(
+            "--like", metavar="NAME", help="Data set of the paper to imitate, for example netflix."
+        ),
     ] = None,
     scale: Annotated[
         float, typer.Option("--scale", help="Factor of the numbers of users and items of --like.")

@@ -298,7 +298,10 @@ class _IdColumn:
         """Cast the ways in which Arrow stores ids to one per kind, the same in all batches."""
         uniform, kind = _uniform_ids(column, self.name)
         if self._kind not in ("", kind):
-            raise InputError(f"Column {self.name!r} holds {self._kind} and then {kind}.")
+            raise InputError(
+                f"Column {self.name!r} holds {self._kind} and then {kind}. "
+                "Convert all of them to one kind."
+            )
         self._kind = kind
         return uniform
 

@@ -22,7 +22,7 @@ ADVICE = (
     "pair, or returns='drop' to drop these rows; if values may be negative, returns='keep'."
 )
 REMEDY = "returns='net'"
-"""What mends negative values, together with the remedies of other bad rows."""
+"""What fixes negative values, together with the remedies of other bad rows."""
 
 _FEW = 0.5
 """Share of negative values below which they are returns if the column has amounts or counts."""

@@ -80,7 +80,7 @@ class RayEngine:
         """Make the fits of a job on the cluster, and join the users of all workers."""
         with connected(self.address, self.workers):
             if job.plan.checkpoint is None:
-                logger.info("No checkpoint folder: a lost worker means to begin again.")
+                logger.info("No checkpoint folder: if a worker is lost, the fit begins again.")
             return self._run_until_done(parts, job, watch)
 
     def _run_until_done(self, parts: Parts, job: Job, watch: Watch) -> Ensemble:
@@ -194,7 +194,7 @@ class _Group:
         if missing:
             raise ClusterError(
                 f"Worker {questions.index(missing[0])} did not start within "
-                f"{self._engine.start_seconds:g} s. Look into the logs of Ray on its node."
+                f"{self._engine.start_seconds:g} s. See the logs of Ray on its node."
             )
         return [self._place(rank, question) for rank, question in enumerate(questions)]
 
@@ -297,14 +297,14 @@ class _Group:
             if seconds > silence:
                 raise ClusterError(
                     f"{self._name(rank)} has given no sign of life for {seconds:.0f} s, since "
-                    f"{self._last_pass()}. Look at its node; the same fit with the same checkpoint "
+                    f"{self._last_pass()}. Check its node; the same fit with the same checkpoint "
                     "folder resumes."
                 )
         if pulse.stalled_seconds > stall:
             rank = pulse.blocking_rank(sorted(pending.values()))
             raise ClusterError(
                 f"{self._name(rank)} has kept the others waiting for {pulse.stalled_seconds:.0f} s,"
-                f" since {self._last_pass()}. Look at its node; the same fit with the same "
+                f" since {self._last_pass()}. Check its node; the same fit with the same "
                 "checkpoint folder resumes."
             )
 

@@ -58,7 +58,7 @@ class Calibration:
         Of the probability that a pair is observed; None for a model trained on observed pairs only.
     coverage : dict of float to Score
         By level, the share of values inside the model's interval of that level. Intervals of a
-        discrete value hold at least the level, often more.
+        discrete value contain at least the level, often more.
     pit_coverage : dict of float to Score
         The same by the randomized transform, which gives the level itself if the model is right.
     pit_histogram : ndarray
@@ -99,7 +99,7 @@ class Calibration:
                 lines.append(f"  {_percent(p):>11}  {_percent(o):>11}  {w:14.1%}")
         lines.append(f"  distance of the PIT from uniform {self.pit_distance:.3g}")
         lines += [
-            f"  {level:.0%} intervals hold {inside.value:.1%} (randomized {exact.value:.1%})"
+            f"  {level:.0%} intervals contain {inside.value:.1%} (randomized {exact.value:.1%})"
             for (level, inside), exact in zip(
                 self.coverage.items(), self.pit_coverage.values(), strict=True
             )
@@ -151,7 +151,7 @@ def calibration(
     """
     pairs = data.test if on is None else on
     if not len(pairs):
-        raise InputError("calibration: no observed pairs are held out.")
+        raise InputError("calibration: no observed pairs are held out. Split with test=0.2.")
     if any(not 0 < level < 1 for level in levels):
         raise InputError(f"levels must lie strictly between 0 and 1, got {levels!r}.")
     rng = generator(random_state)

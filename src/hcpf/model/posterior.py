@@ -213,8 +213,8 @@ def _warn_of_differing_chains(draws: PosteriorDraws, rng: np.random.Generator) -
     if share > _MAX_SHARE:
         logger.warning(
             "Posterior draws: the chains disagree about %.0f%% of the rates (R-hat above %g), so "
-            "intervals are rough. posterior.to_arviz(users, items) has what the R-hat of single "
-            "pairs is computed from.",
+            "intervals are rough. To see the R-hat of single pairs, pass "
+            "posterior.to_arviz(users, items) to arviz.summary().",
             100.0 * share, _MAX_R_HAT,
         )  # fmt: skip
 

@@ -76,8 +76,8 @@ class Checkpoint:
         except OSError as error:
             raise CheckpointError(
                 f"The checkpoint {self._folder} cannot be written after pass {state.iteration}: "
-                f"{error.strerror or error}. Mend that, for example by freeing space, and repeat "
-                "the fit: it resumes from the checkpoint before, if there is one."
+                f"{error.strerror or error}. Make it writable, for example by freeing space, and "
+                "repeat the fit: it resumes from the last checkpoint, if there is one."
             ) from error
         self._saved_at = time.monotonic()
 

@@ -167,7 +167,7 @@ class Worker:
         if plan.start == "symmetric":
             logger.warning(
                 "start='symmetric' makes all components equal, as the paper prints it: they stay "
-                "equal, and the rates of rank one. Use start='noise' to learn components."
+                "equal, so the rates have rank one. Use start='noise' to learn components."
             )
             return start_symmetric(shard, *arguments)
         clusters = None

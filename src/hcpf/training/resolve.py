@@ -213,9 +213,10 @@ def candidate_elements(values: FloatArray) -> list[Element]:
             continue
         found.append((float(counts @ element.log_density(distinct)), element))
     if not found:
+        reason = f", which are all {distinct[0]:g}" if len(distinct) == 1 else ""
         raise InputError(
-            f"No element can be estimated from these values (all equal {sample[0]:g}?): give one, "
-            "with its parameters."
+            f"No element can be estimated from these values{reason}. Pass element= with all its "
+            "parameters."
         )
     found.sort(key=lambda pair: -pair[0])
     least = found[0][0] - FAR_BEHIND * sample.size

@@ -55,7 +55,7 @@ def check_history(history: Sequence[Check]) -> None:
             and (held_out is None or isinstance(held_out, int | float))
             and isinstance(check.tempering, int | float)
         ):
-            raise ModelError(f"Its history has a line that is not one: {check!r}.")
+            raise ModelError(f"Its history has a check with invalid numbers: {check!r}.")
 
 
 def check_value_model(value_model: ValueModel) -> None:
