@@ -100,7 +100,9 @@ def test_held_out_counts_that_do_not_fit():
         perplexity(model, Interactions.from_matrix([[1.0]], users=[99], items=[3]))
     pipeline = make_pipeline(quick(2, element=Poisson())).fit(COUNTS)
     for model in (pipeline, quick(2)):
-        with pytest.raises(InputError, match=r"got (Pipeline|Prepared). Fit an HCPF .* pipeline\[-1\]"):
+        with pytest.raises(
+            InputError, match=r"got (Pipeline|Prepared). Fit an HCPF .* pipeline\[-1\]"
+        ):
             perplexity(model, COUNTS)
     observed = quick(2, element=Gamma(2.0, 1.0), train_on="observed")
     with pytest.raises(InputError, match="trained on observed pairs only"):
