@@ -30,6 +30,8 @@ def parse(*texts, decimal=None):
         ("CHF 1’234.50", 1234.5),
         ("1 234,50", 1234.5),
         ("1\u202f234,50\u00a0€", 1234.5),
+        ("£\u00a01,234.50", 1234.5),
+        ("-\u2009€\u202f5,00", -5),
         ("-£5.00", -5),
         ("£-5.00", -5),
         ("5.00-", -5),
@@ -256,3 +258,8 @@ def test_large_integers_of_typed_columns(dtype):
         Interactions.from_matrix(values[None, :])
     exact = pa.table({"who": ["a"], "what": ["x"], "Amount": np.array([2**60], dtype)})
     assert Interactions.from_frame(exact, **COLUMNS).values.tolist() == [2.0**60]
+
+
+def test_an_example_shows_no_escapes():
+    remark = parse("1\u202f234,50\u00a0€").remark
+    assert remark == "Amount: read as money, e.g. '1 234,50 €' = 1234.5."

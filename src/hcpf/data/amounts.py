@@ -22,7 +22,8 @@ TextArray = Any
 """A ``pyarrow.Array`` of text."""
 pc: Any = compute  # its functions are made at run time, unseen by type checkers
 
-_SPACES = r" \x{a0}\x{2009}\x{202f}"
+_OTHER_SPACES = r"[\x{a0}\x{2009}\x{202f}]"
+"""Those that do not break, and thin ones; ``_clean`` puts ordinary ones in their place."""
 _CODES = (
     "AED|ARS|AUD|BGN|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|EGP|EUR|GBP|HKD|HUF|IDR|ILS|INR|ISK|JPY|KES|"
     "KRW|MAD|MXN|MYR|NGN|NOK|NZD|PEN|PHP|PKR|PLN|RON|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|VND|ZAR"
@@ -35,8 +36,8 @@ _CURRENCY = (
 _SIGN = r"[-+−–]?"
 _AMOUNT = (
     rf"^(?P<open>\(?)\s*(?P<sign>{_SIGN})\s*(?P<before>(?:{_CURRENCY})?)\s*(?P<inner>{_SIGN})\s*"
-    rf"(?P<body>[\d.,'’{_SPACES}]*\d[.,]?)(?P<exponent>(?:[eE][-+]?\d+)?)"
-    rf"[\s{_SPACES}]*(?P<after>(?:{_CURRENCY}|%)?)\s*(?P<trailing>-?)\s*(?P<close>\)?)$"
+    rf"(?P<body>[\d.,'’ ]*\d[.,]?)(?P<exponent>(?:[eE][-+]?\d+)?)"
+    rf"\s*(?P<after>(?:{_CURRENCY}|%)?)\s*(?P<trailing>-?)\s*(?P<close>\)?)$"
 )
 _PLAIN = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 
@@ -104,8 +105,8 @@ def parse_amounts(name: str, texts: TextArray, decimal: str | None = None) -> Pa
     >>> parsed.remark
     "paid: read as money, e.g. '£1,234.50' = 1234.5."
     """
-    texts = texts.cast(pa.string())
-    parts = pc.extract_regex(_clean(texts), _AMOUNT)
+    texts = _clean(texts.cast(pa.string()))
+    parts = pc.extract_regex(texts, _AMOUNT)
     field = {key: pc.fill_null(pc.struct_field(parts, key), "") for key in _field_names(parts)}
     signs = [_is_minus(field[key]) for key in ("sign", "inner", "trailing")]
     in_brackets = _equals(field["open"], "(")
@@ -144,7 +145,7 @@ class _Bodies:
     @cached_property
     def neutral(self) -> BoolArray:
         """Numbers without a mark, which mean the same either way."""
-        return _is_valid(pc.match_substring_regex(self.texts, rf"^[\d'’{_SPACES}]*$"))
+        return _is_valid(pc.match_substring_regex(self.texts, r"^[\d'’ ]*$"))
 
     @cached_property
     def valid(self) -> dict[Mark, BoolArray]:
@@ -169,7 +170,7 @@ class _Bodies:
     def numbers(self, mark: str) -> tuple[TextArray, BoolArray]:
         """Return the numbers as programs write them, and which of them are valid."""
         group = "," if mark == "." else "."
-        plain = pc.replace_substring_regex(self.texts, rf"['’{_SPACES}{group}]", "")
+        plain = pc.replace_substring_regex(self.texts, rf"['’ {group}]", "")
         decimal: Mark = "." if mark == "." else ","
         return pc.replace_substring(plain, mark, "."), self.valid[decimal]
 
@@ -179,7 +180,7 @@ class _Bodies:
         first = r"[1-9]\d{0,2}"
         whole = (
             rf"\d+|{first}({group}\d{{3}})+|[1-9]\d?({group}\d\d)*{group}\d{{3}}|"
-            rf"{first}([{_SPACES}]\d{{3}})+|{first}(['’]\d{{3}})+"
+            rf"{first}( \d{{3}})+|{first}(['’]\d{{3}})+"
         )
         valid = _is_valid(
             pc.match_substring_regex(
@@ -262,7 +263,7 @@ def _inexact(numbers: TextArray, values: FloatArray) -> BoolArray:
 
 
 def _clean(texts: TextArray) -> TextArray:
-    return pc.utf8_trim_whitespace(texts)
+    return pc.utf8_trim_whitespace(pc.replace_substring_regex(texts, _OTHER_SPACES, " "))
 
 
 def _field_names(parts: Any) -> list[str]:
