@@ -115,7 +115,7 @@ Header = Annotated[
 ]
 Sheet = Annotated[
     str | None,
-    _file("--sheet", metavar="NAME", help="Sheet of a spreadsheet. Default: the first."),
+    _file("--sheet", metavar="NAME", help="Sheet of a spreadsheet. Default: the first table."),
 ]
 Sql = Annotated[
     str | None,

@@ -243,7 +243,7 @@ class Interactions:
             Whether the first line of text files and spreadsheets names the columns; None detects
             it.
         sheet : str, optional
-            Name of the sheet of a spreadsheet; by default the first one that is not empty.
+            Name of the sheet of a spreadsheet; by default the first one with two columns.
         sql : str, optional
             Query for a database; by default its only table is read.
         layer, use_raw
