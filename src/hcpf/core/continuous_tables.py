@@ -53,8 +53,7 @@ def tabulate_separable(
     proportional = np.array_equal(phi, n - 1.0)
     octaves = octaves_of(value_model, float(largest[0]))
     found = None
-    # phi(n) = n makes exp(g) a factor of the rate. A grid runs over log |g|, so g must have one
-    # sign.
+    # phi(n) = n makes exp(g) a factor of the rate. A grid over log |g| needs a g of one sign.
     if proportional and np.ptp(g_range) < 2.0 * _LARGEST_SHIFT:
         found = _shift(form, n, weights, g_range, octaves)
     elif not proportional and g_range[0] * g_range[1] >= 0.0:
@@ -124,8 +123,7 @@ def _grid(
     arrays = pack(
         GRID, weights, start, np.ones(1), np.ones(1, np.bool_), octaves, (tables[0], tables[1])
     )
-    # The largest coordinate: its integer part must number an interval, one less than there are
-    # rows.
+    # The largest coordinate: its integer part numbers one of the rows - 1 intervals.
     top = np.nextafter(np.float32(rows - 1), np.float32(0))
 
     def locate(y: FloatArray) -> FloatArray:

@@ -176,8 +176,8 @@ def _hurdle(
 ) -> Tabulated:
     largest = np.full(1, float(OCTAVES[1])) if max_log2_rate is None else max_log2_rate
     top = 2.0 ** float(largest[0])
-    # As in ``last_count``: n is Poisson given n >= 1, with mean top and variance top if top is
-    # large.
+    # n is Poisson given n >= 1, with mean and variance top if top is large: no term counts beyond
+    # 13 standard deviations. The 24 is for small rates.
     last = min(float(np.ceil(top + 13.0 * np.sqrt(top) + 24.0)), float(MAX_WEIGHTS))
     n = np.arange(1.0, (last if max_count is None else min(last, max_count)) + 1.0)
     series, start, one = -special.gammaln(n + 1.0), np.array([0, len(n)]), np.ones(1)

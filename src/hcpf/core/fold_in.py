@@ -287,8 +287,7 @@ class _FoldIn:
         arguments = mine.factors, prior, priors.axis(self.new.axis)[1], each
         work = POSTERIOR_WORK * mine.factors.a.size
         run_in_parallel(kernels.axis_bound, n_rows, *arguments, parts[2], work=work)
-        # ``base`` contains the excluded pairs (sign -1), and is 0 if only listed ones count (sign
-        # 1).
+        # ``base`` contains the excluded pairs (sign -1); it is 0 if only listed ones count (1).
         likelihood = parts[0] - layout.listed.sign * parts[1] - mine.factors.mean @ self.base
         if self.pooling is not None:
             likelihood += self.pooling.row_elbo(mine, other, self.new.values, self.element)

@@ -159,8 +159,7 @@ class Chain:
         if not self._lists_only:
             rate = rate + others_sum
         if listed is not None:
-            # Where a row's excluded pairs are nearly all, rounding can make the difference
-            # negative.
+            # If nearly all pairs of a row are excluded, rounding can make the difference negative.
             rate = np.maximum(rate + self._sign * (listed @ others), _MIN_RATE)
         drawn = self._rng.standard_gamma(np.float32(shape) + sums, dtype=np.float32)
         self._factors[axis] = (drawn / rate).astype(np.float32)
@@ -179,8 +178,8 @@ class Chain:
 
         def log_density(log_shape: float) -> float:
             # Of log rho. With r_j ~ Gamma(rho, b) and b flat in its logarithm, b integrates out to
-            # Gamma(n rho) (sum r)^(-n rho) Gamma(rho)^-n prod r_j^rho; then b ~ Gamma(n rho, sum
-            # r).
+            # Gamma(n rho) (sum r)^(-n rho) Gamma(rho)^-n prod r_j^rho, and then has the
+            # distribution Gamma(n rho, sum r).
             shape = np.exp(log_shape)
             normalizer = special.gammaln(n * shape) - n * special.gammaln(shape)
             return float(normalizer + shape * (logs - n * np.log(total)) - _SHAPE_DECAY * shape)

@@ -194,8 +194,8 @@ class TripleBuilder:
         ):
             return False
         self._bad_rows.add_kept(
-            returns.message(name), returns.ADVICE, self._locator, positions,
-            returns.shown(values[positions]), returns.REMEDY,
+            returns.describe_problem(name), returns.ADVICE, self._locator, positions,
+            returns.first_values(values[positions]), returns.REMEDY,
         )  # fmt: skip
         return True
 

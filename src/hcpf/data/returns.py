@@ -35,12 +35,12 @@ class _Number(float):
         return f"{float(self):.12g}"
 
 
-def message(name: str) -> str:
+def describe_problem(name: str) -> str:
     """Return what is wrong with the negative values of a column."""
     return f"Column {name!r} has negative values"
 
 
-def shown(values: NDArray[Any]) -> Sequence[float]:
+def first_values(values: NDArray[Any]) -> Sequence[float]:
     """Return the first values as messages show them."""
     return [_Number(value) for value in values[:3].tolist()]
 

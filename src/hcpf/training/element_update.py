@@ -125,8 +125,7 @@ def _refit(
     value_model: ValueModel, bins: "_Bins", total: float, *, dispersion: bool, steps: int
 ) -> Element:
     element = value_model.element
-    # Each step computes E[n] under the last mean, as a pass does, and then solves the mean
-    # equation.
+    # Each step computes E[n] under the last mean, as a pass does, and solves the mean equation.
     for _ in range(steps):
         count = 1.0 if value_model.hurdle else sum_over_n(element, bins.y, bins.rate).mean
         counts = float(np.sum(bins.weight * count))

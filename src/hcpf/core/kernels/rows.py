@@ -86,8 +86,7 @@ def set_posteriors(rows, first, last, prior, sums):
     shape, scale, step = prior.shape, prior.scale, prior.step
     for u in range(first, last):
         r = u - first
-        # E[r_u] / e_u, from r_u before this half-step: s_u is updated given r_u, then r_u given
-        # s_u.
+        # E[r_u] / e_u from before this half-step: first s_u is updated given r_u, then r_u.
         activity = prior.activity_a / activity_b[u] / exposure[u]
         row_sum, least = update_row(
             a, mean, g, u, totals, rates, r, slow[r], shape, scale, activity, step, column_sum

@@ -116,8 +116,8 @@ class SpoolBuilder(TripleBuilder):
     def _note_negative(self, rows: NDArray[np.int64], numbers: NDArray[np.float64]) -> None:
         self.n_negative += len(rows)
         self._negative_rows.add(
-            returns.message(self._value_name), returns.ADVICE, self._source, rows, returns.REMEDY,
-            returns.shown(numbers),
+            returns.describe_problem(self._value_name), returns.ADVICE, self._source, rows,
+            returns.REMEDY, returns.first_values(numbers),
         )  # fmt: skip
 
     def _note(self, rows: Any, columns: Any, numbers: NDArray[np.float64]) -> None:

@@ -58,8 +58,7 @@ def _update_theta(state: FitState, shard: Shard, fit_prior: bool) -> None:
     for axis in Axis:
         mine, other = state.axis(axis), state.axis(axis.other)
         hold = axis_prior(state.priors, axis, mine.n_components, step=0.0)
-        # A step of 0 leaves the factors and counts E[n]. It sets activity_b, which ``_recall``
-        # undoes.
+        # A step of 0 counts E[n] and leaves the factors; ``_recall`` undoes its activity_b.
         sums = mine.mean_sums
         half_step(mine, other, shard.layout(axis), shard.tables.arrays, hold)
         mine.mean_sums = sums
