@@ -80,3 +80,18 @@ def test_ids_of_another_kind_are_shown(fails, invoke, tmp_path):
     said = fails("fold-in", model, new)
     assert "the fitted ids are integers, but these are strings, for example 'VOUCHER'." in said
     assert "for example 0" in said
+
+
+def test_new_rows_whose_ids_happen_to_be_integers(invoke, run_json, tmp_path):
+    """Codes such as 22423 and 85123A are strings to a model, and integers to a file of a few."""
+    sales = tmp_path / "sales.csv"
+    rows = [f"{u},{i},{1.5 + (u * i) % 5}" for u in range(6) for i in (22423, 22720)]
+    sales.write_text("\n".join(["customer,product,spend", *rows, "7x,85123A,2.5"]) + "\n")
+    model, new = tmp_path / "model", tmp_path / "new.csv"
+    invoke("fit", sales, "--element", "gamma", "-K", 1, "--fits", 1, "--max-iter", 2, "-o", model)
+    new.write_text("customer,product,spend\n77,22423,2.5\n")
+    assert [row["item"] for row in run_json("fold-in", model, new)] == ["22720", "85123A"]
+    invoke("update", model, new)
+    updated = FittedModel.load(model)
+    assert "77" in updated.users
+    assert set(updated.items) == {"22423", "22720", "85123A"}

@@ -3,7 +3,7 @@
 import inspect
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args
@@ -266,6 +266,22 @@ def in_memory(data: "Interactions") -> "Interactions":
         f"{sample.n_observed:,} of {data.n_observed:,} entries."
     )
     return sample
+
+
+def with_ids_like(model: "FittedModel", data: "Interactions") -> "Interactions":
+    """Return data whose ids are strings where the model's are.
+
+    Of a mixture such as 85123A and 22423, a file with few rows may have integers only.
+    """
+    from hcpf.data.ids import object_array
+
+    texts = {
+        name: object_array([str(one) for one in getattr(data, name)])
+        for name in ("users", "items")
+        if isinstance(next(iter(getattr(model, name)), None), str)
+        and getattr(data, name).dtype.kind != "O"
+    }
+    return replace(data, **texts) if texts else data
 
 
 def with_source(command: Callable[..., None]) -> Callable[..., None]:

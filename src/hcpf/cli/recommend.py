@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.inputs import Source, all_in_memory, load_model, parse_ids, read_names, with_source
+from hcpf.cli.inputs import (
+    Source,
+    all_in_memory,
+    load_model,
+    parse_ids,
+    read_names,
+    with_ids_like,
+    with_source,
+)
 from hcpf.cli.output import (
     Field,
     for_terminal,
@@ -143,7 +151,7 @@ def fold_in(
         prepare_table(output, overwrite=overwrite)
     fitted = load_model(model)
     lists = _Lists(n, by, True, details, read_names(names, fitted.items), exposure)
-    entries = all_in_memory(source.read(like=fitted.words).data)
+    entries = with_ids_like(fitted, all_in_memory(source.read(like=fitted.words).data))
     new = fitted.fold_in(entries, user_exposure=user_exposure)
     lists.give(new, new.users, output, overwrite, as_json)
 

@@ -9,7 +9,14 @@ import typer
 from hcpf.cli import options
 from hcpf.cli.errors import INTERRUPTED
 from hcpf.cli.fit import show_fit
-from hcpf.cli.inputs import Source, all_in_memory, load_model, prepare_model, with_source
+from hcpf.cli.inputs import (
+    Source,
+    all_in_memory,
+    load_model,
+    prepare_model,
+    with_ids_like,
+    with_source,
+)
 from hcpf.cli.output import note, note_written, show_json
 from hcpf.errors import InputError
 
@@ -47,7 +54,7 @@ def update(
             "data with hcpf shard, and fit a new model to them."
         )
     found = source.read(like=fitted.words)
-    entries = all_in_memory(found.data)
+    entries = with_ids_like(fitted, all_in_memory(found.data))
     from hcpf.estimator import HCPF
     from hcpf.model.inspect import describe_fit
 
