@@ -1,5 +1,7 @@
 """Exceptions of hcpf, whose messages state what is wrong and what to do about it."""
 
+from typing import Self
+
 
 class HcpfError(Exception):
     """Base of all exceptions that hcpf raises on purpose."""
@@ -27,6 +29,11 @@ class IncompleteElementError(HcpfError, AttributeError):
 
 class MissingDependencyError(HcpfError, ImportError):
     """An optional package is needed for this call."""
+
+    @classmethod
+    def of_extra(cls, problem: str, extra: str) -> Self:
+        """Return the error with how to install an extra."""
+        return cls(f"{problem}. Install it from a clone of hcpf: pip install '.[{extra}]'.")
 
 
 class NotFittedError(HcpfError, AttributeError):

@@ -84,10 +84,7 @@ def read_h5ad(path: Path, options: ReadOptions, progress: bool | None = None) ->
         import anndata
         import h5py
     except ImportError:
-        raise MissingDependencyError(
-            ".h5ad files require anndata. Install it from a clone of hcpf: "
-            "pip install '.[anndata]'."
-        ) from None
+        raise MissingDependencyError.of_extra(".h5ad files require anndata", "anndata") from None
     try:
         with h5py.File(path, "r") as file:
             if "_index" in file["obs"].attrs:

@@ -94,9 +94,8 @@ def require_ray(address: str | None) -> Any:
     try:
         import ray
     except ImportError as error:
-        raise MissingDependencyError(
-            f"engine='ray' requires Ray ({error}). Install it from a clone of hcpf: "
-            "pip install '.[ray]'."
+        raise MissingDependencyError.of_extra(
+            f"engine='ray' requires Ray ({error})", "ray"
         ) from None
     return ray
 

@@ -189,9 +189,7 @@ def draw(*, columns: int = _COLUMNS) -> "Figure":
         import matplotlib.style
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingDependencyError(
-            "Figure 1 requires matplotlib. Install it from a clone of hcpf: pip install '.[paper]'."
-        ) from error
+        raise MissingDependencyError.of_extra("Figure 1 requires matplotlib", "paper") from error
     # The reader's own matplotlib settings must not change the figure.
     with matplotlib.style.context(["default", _STYLE]):
         figure = Figure(figsize=SIZE_INCHES, dpi=DPI)

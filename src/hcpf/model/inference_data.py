@@ -55,9 +55,7 @@ def _arviz() -> Any:
             warnings.simplefilter("ignore", FutureWarning)  # that of ArviZ about its version 1
             import arviz
     except ImportError:
-        raise MissingDependencyError(
-            "to_arviz requires arviz. Install it from a clone of hcpf: pip install '.[science]'."
-        ) from None
+        raise MissingDependencyError.of_extra("to_arviz requires arviz", "science") from None
     return arviz
 
 

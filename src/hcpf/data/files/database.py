@@ -84,8 +84,5 @@ def _import_duckdb() -> Any:
     try:
         import duckdb
     except ImportError:
-        raise MissingDependencyError(
-            "This database requires duckdb. Install it from a clone of hcpf: "
-            "pip install '.[duckdb]'."
-        ) from None
+        raise MissingDependencyError.of_extra("This database requires duckdb", "duckdb") from None
     return duckdb
