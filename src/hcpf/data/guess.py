@@ -66,7 +66,7 @@ def guess_columns(
     Parameters
     ----------
     columns : sequence of FileColumn
-        The columns of a file, as ``detect_layout`` returns them.
+        The columns of a file.
     user, item, value : str, optional
         Columns that are known, by name or by position from 0 ("0", "1", ...). The value "none"
         counts every row as 1.
