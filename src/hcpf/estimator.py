@@ -177,13 +177,14 @@ class HCPF(Settings, TransformerMixin, BaseEstimator):
             Known multipliers of the rates of users and items, such as library sizes, observation
             times or days on sale; by default 1. Numbers in the order of the users (items), a
             mapping or pandas Series by id, a column of ``obs`` (``var``) of an AnnData, or
-            "FILE:COLUMN". All must be above 0.
+            "FILE:COLUMN". All must be between 1e-9 and 1e9.
         warm_start : bool, default False
             Whether to begin from the current posterior. Users and items must be the same, in the
             same order. What "auto" and "quick" chose for the current model stays chosen, unless
             ``vary_by`` or ``hurdle`` is given.
         n_threads : int, optional
-            The number of threads, by default all cores; the result does not depend on it.
+            The number of threads, by default that of ``hcpf.threads`` or all cores; the result does
+            not depend on it.
         progress : bool, optional
             Whether to show a progress bar; by default only in a terminal.
         checkpoint : path, URL or Checkpoints, optional

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedModel:
-    """A trained model; only ``recommend`` and ``explain`` use the training data, if present.
+    """A trained model, which predicts with or without its training data.
 
     ``HCPF.fit`` makes one (``HCPF.model_``), and ``FittedModel.load`` reads a saved one.
 
@@ -60,7 +60,8 @@ class FittedModel:
         Users x items; the stored entries mark the pairs passed as ``exclude`` or ``validation``.
         What ``fit(validation=0.1)`` holds out by itself is not recorded.
     data : Interactions, optional
-        The training data; without them ``recommend`` and ``explain`` take ``seen=``.
+        The training data; without them ``recommend`` and ``explain`` take ``seen=``, and draws of
+        ``posterior`` are too narrow.
     converged : bool
         Whether all fits converged.
     interrupted : bool
