@@ -226,4 +226,4 @@ def all_commands(group, *names):
 def test_help_shows_no_python_types(screen, names):
     code, lines = screen(*names, "--help")
     assert code == 0
-    assert not re.search(r"<(str|int|float|path|bool)\b|list\[", "\n".join(lines))
+    assert not re.search(r"<(str|int|float|path|bool)\b|list\[|\bTEXT\b", "\n".join(lines))
