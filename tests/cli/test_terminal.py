@@ -214,12 +214,10 @@ def test_bad_rows_are_listed_between_words(screen, tmp_path):
     assert " ".join(lines[first : first + 2]) == heading
 
 
-def all_commands(group, *names):
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from all_commands(command, *names, name)
-        else:
-            yield (*names, name)
+def all_commands(command, *names):
+    yield names
+    for name, one in getattr(command, "commands", {}).items():
+        yield from all_commands(one, *names, name)
 
 
 @pytest.mark.parametrize("names", list(all_commands(typer.main.get_command(app))), ids=" ".join)

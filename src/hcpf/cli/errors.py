@@ -88,12 +88,16 @@ _ARGUMENT = re.compile(
 )
 
 
-class OneLineErrors(TyperGroup):
-    """A command group whose expected errors end in one line without a traceback."""
+class PlainGroup(TyperGroup):
+    """A command group whose help has no Python types."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options of all commands."""
         return without_types(super().get_params(ctx))
+
+
+class OneLineErrors(PlainGroup):
+    """A command group whose expected errors end in one line without a traceback."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Read the options of all commands; typer alone would end silently on Ctrl-C."""

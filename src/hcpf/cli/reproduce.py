@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hcpf.cli import options
-from hcpf.cli.errors import INCOMPLETE, PlainCommand
+from hcpf.cli.errors import INCOMPLETE, PlainCommand, PlainGroup
 from hcpf.cli.output import note, prepare_file, show_json, write_file
 from hcpf.errors import InputError
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from hcpf.experiments.cells import Cell
     from hcpf.experiments.running import Plan
 
-commands = typer.Typer(help="Compute the paper's figure and tables.", no_args_is_help=True)
+commands = typer.Typer(
+    cls=PlainGroup, help="Compute the paper's figure and tables.", no_args_is_help=True
+)
 
 Image = Annotated[Path, typer.Option("--output", "-o", help="Image to write: .png, .pdf or .svg.")]
 Data = Annotated[
