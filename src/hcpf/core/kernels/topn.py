@@ -4,8 +4,6 @@ The best so far of a row are a heap whose first member is the worst. As most sco
 below it, whole chunks of them are compared with it first, in vector instructions.
 """
 
-import math
-
 import numpy as np
 
 from hcpf.core.jit import FAST, inner, kernel
@@ -115,7 +113,7 @@ def _sum_logs(parts, r, i):
 @inner()
 def _least_product(least, n_parts):
     """A product that the products of all rates with a larger sum of logs exceed."""
-    return math.exp2(float(least) - _LOG_ERROR * n_parts)
+    return 2.0 ** (float(least) - _LOG_ERROR * n_parts)
 
 
 @kernel(allocates=True)
