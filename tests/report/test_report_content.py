@@ -130,6 +130,22 @@ def test_a_model_of_presence(data, parts, tmp_path):
     assert "Do the values fit?" not in page.text
 
 
+@pytest.mark.parametrize("element", ["presence", "auto"])
+def test_presence_only_data_show_no_values(data, element, tmp_path):
+    matrix = data.matrix.copy()
+    matrix.data = np.ones_like(matrix.data)
+    model = fitted(matrix, element=element)
+    page = read(write_report(model, tmp_path / "r.html"))
+    for text in ("1 – 1", "in total", "Value", "largest values", "sum of values", "Mean value"):
+        assert text not in page.text, text
+
+
+def test_up_to_500_users_are_all_included(rng, tmp_path):
+    matrix = sparse.random_array((400, 8), density=0.3, rng=rng, format="csr")
+    page = read(write_report(fitted(matrix, k=1, element="gamma", max_iter=2), tmp_path / "r.html"))
+    assert "All 400 users are in this file." in page.text
+
+
 def test_a_model_of_observed_pairs_only(data, parts, tmp_path):
     settings = {"train_on": "observed", "element": "gamma"}
     found = evaluate_model(unfitted(**settings), parts)

@@ -35,9 +35,9 @@ def example_users(model: FittedModel, users: Any = None) -> Rows:
 def sample_users(model: FittedModel, include: Rows, rng: np.random.Generator) -> Rows:
     """Return positions of given users, the most active ones and a random sample."""
     count = np.diff(training_data(model).matrix.indptr)
-    active = np.argsort(-count, kind="stable")[:_ACTIVE]
-    drawn = rng.permutation(len(count))[:_RANDOM]
-    chosen = np.unique(np.concatenate([include, active, drawn]))
+    order = np.argsort(-count, kind="stable")
+    drawn = rng.permutation(order[_ACTIVE:])[:_RANDOM]
+    chosen = np.unique(np.concatenate([include, order[:_ACTIVE], drawn]))
     return chosen[np.argsort(-count[chosen], kind="stable")].astype(np.int64)
 
 

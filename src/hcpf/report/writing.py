@@ -19,7 +19,7 @@ from hcpf._version import __version__
 from hcpf.core.axis import Axis
 from hcpf.data.names import item_labels, read_names
 from hcpf.data.words import capitalized, count, plural, with_article
-from hcpf.elements import Presence
+from hcpf.elements import Degenerate, Presence
 from hcpf.errors import InputError
 from hcpf.evaluate import Evaluation, evaluate_model, excluded_split
 from hcpf.evaluate.evaluation import settings_text
@@ -136,6 +136,8 @@ def _page(
     advance(1, "drawing")
     checks = {axis: check_activity(model, axis, rng) for axis in Axis} if has_missing else {}
     settings, script = settings_text(model), _source("script.js")
+    headline = sections.headline(model, evaluation)
+    is_constant = isinstance(model.element, Degenerate) and headline["one_value"] is not None
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         _templates()
@@ -153,7 +155,7 @@ def _page(
             date=f"{datetime.now(UTC):%d %B %Y}",
             w=model.words,
             named={"user": model.words.user, "item": model.words.item},
-            headline=sections.headline(model, evaluation),
+            headline=headline,
             prediction=evaluation and sections.prediction(evaluation, settings),
             values=sections.values(model, check),
             typical=sections.typical(model, labels, seed),
@@ -162,7 +164,7 @@ def _page(
             components=sections.components(model, summarize_components(model), labels),
             level=DETAILS_LEVEL,
             has_missing=has_missing,
-            has_values=not isinstance(model.element, Presence),
+            has_values=not (is_constant or isinstance(model.element, Presence)),
             n_fits=len(model.posteriors),
             n_users=len(model.users),
             examples=examples,

@@ -91,6 +91,8 @@
   const people = JSON.parse(byId("people").textContent);
   const portrait = byId("portrait");
   const words = JSON.parse(portrait.dataset.words);
+  const columns = JSON.parse(portrait.dataset.columns);
+  const hasValues = columns.length > 2;
   const table = byId("users-table");
   const rows = [...table.tBodies[0].rows];
   const texts = people.users.map(([id, , , history, advice]) =>
@@ -130,12 +132,12 @@
   const show = (place, behavior = "auto") => {
     const [id, count, total, history, advice] = people.users[place];
     portrait.replaceChildren(
-      make("header", {}, make("h3", {}, `${words.user} ${id}`), make("p", {}, `${count.toLocaleString("en")} ${count === 1 ? words.item : words.items}, ${words.currency}${total} in total`)),
-      make("div", {}, make("h4", {}, `Has (largest ${words.values})`),
-        tableOf([JSON.parse(portrait.dataset.columns)[0], words.heading], history.map(([item, value]) => [people.items[item], value]))),
+      make("header", {}, make("h3", {}, `${words.user} ${id}`), make("p", {}, `${count.toLocaleString("en")} ${count === 1 ? words.item : words.items}${hasValues ? `, ${words.currency}${total} in total` : ""}`)),
+      make("div", {}, make("h4", {}, hasValues ? `Has (largest ${words.values})` : "Has"),
+        tableOf([columns[0], words.heading].slice(0, columns.length - 1), history.map(([item, value]) => [people.items[item], ...(hasValues ? [value] : [])]))),
       make("div", {}, make("h4", {}, "Is recommended"),
-        tableOf(JSON.parse(portrait.dataset.columns), advice.map(([item, chance, value, range, entries, why]) =>
-          [both(people.items[item], because(entries, why)), chance, both(value, range)]))),
+        tableOf(columns, advice.map(([item, chance, value, range, entries, why]) =>
+          [both(people.items[item], because(entries, why)), chance, ...(hasValues ? [both(value, range)] : [])]))),
     );
     portrait.hidden = false;
     for (const row of rows) row.setAttribute("aria-selected", String(Number(row.dataset.row) === place));
