@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -27,9 +27,6 @@ from hcpf.cli.output import (
     size,
 )
 from hcpf.errors import InputError
-
-if TYPE_CHECKING:
-    from hcpf.model.fitted import FittedModel
 
 
 @with_source
@@ -137,7 +134,7 @@ def fit(
     facts = {**describe_fit(model), "seconds": seconds, "path": str(output), "bytes": n_bytes}
     show_json(facts) if as_json else show_fit(facts)
     if model.interrupted:
-        note(_how_to_resume(model, output, checkpoint, overwrite))
+        note(_how_to_resume(output, checkpoint, overwrite))
         raise typer.Exit(INTERRUPTED)
 
 
@@ -182,9 +179,7 @@ def show_fit(facts: dict[str, Any]) -> None:
         note("The fit did not converge: a larger --max-iter may give a better model.")
 
 
-def _how_to_resume(
-    model: "FittedModel", output: Path, checkpoint: str | None, overwrite: bool
-) -> str:
+def _how_to_resume(output: Path, checkpoint: str | None, overwrite: bool) -> str:
     state = f"{output} contains the model as it was then."
     if checkpoint is None:
         return f"{state} Fits with --checkpoint FOLDER can be resumed."

@@ -28,7 +28,7 @@ def interruptible() -> Generator[Interrupt]:
         yield interrupt
         return
 
-    def ask(number: int, frame: object) -> None:
+    def ask(_number: int, _frame: object) -> None:
         if interrupt.is_requested:
             raise KeyboardInterrupt
         interrupt.is_requested = True
