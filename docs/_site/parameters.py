@@ -28,22 +28,22 @@ def _visit(parent: griffe.Module | griffe.Class) -> None:
         if isinstance(one, griffe.Module | griffe.Class):
             _visit(one)
         if isinstance(one, griffe.Function | griffe.Class) and one.docstring is not None:
-            for section in one.docstring.parsed:
-                if section.kind is griffe.DocstringSectionKind.parameters:
-                    _correct(one, section.value)
+            _correct(one, one.docstring)
 
 
-def _correct(one: griffe.Function | griffe.Class, documented: list[Any]) -> None:
+def _correct(one: griffe.Function | griffe.Class, docstring: griffe.Docstring) -> None:
     """Set the defaults of a function, in its signature and in the list, and types in the list."""
+    if "Parameters\n---" not in docstring.value:
+        return
+    kind = griffe.DocstringSectionKind.parameters
+    documented = next(section.value for section in docstring.parsed if section.kind is kind)
     known, annotated = inspect.signature(_python_object(one)).parameters, {}
     for parameter in one.parameters:
         annotated[parameter.name] = parameter.annotation
         if parameter.name in known:
             parameter.default = _shown(known[parameter.name].default)
     types = {
-        name: text
-        for names, text in _HEADER.findall(one.docstring.value if one.docstring else "")
-        for name in names.split(", ")
+        name: text for names, text in _HEADER.findall(docstring.value) for name in names.split(", ")
     }
     for entry in documented:
         entry.value = _shown(known[entry.name].default) if entry.name in known else None
