@@ -379,7 +379,7 @@ def main() -> None:
             "model": "", "cosine": ".3f", "lowest": ".3f", "found": ".0%", "held-out nats": ".3f",
             "NPMI": ".3f", "CPU s": ".1f",
         },
-        "passes": {"model": "", "CPU s per pass": ".2f", "entries per CPU s": ",.0f"},
+        "passes": {"model": "", "CPU s per pass": ".3f", "entries per CPU s": ",.0f"},
         "consensus": {
             "K": "d", "silhouette": ".3f", "cosine": ".3f", "kept": ".3f",
             "log-likelihood": ".1f", "error": ".1f",
