@@ -206,6 +206,12 @@ def test_probabilities_are_said_to_refer_to_a_period(screen, shop, tmp_path):
     assert said not in " ".join(screen("recommend", shop[0], "Ann")[1])
 
 
+def test_the_name_of_a_column_does_not_flood_the_terminal(screen, tmp_path):
+    (tmp_path / "odd.csv").write_text(f"user,item,{'x ' * 50_000}\nAnn,tea,2\n")
+    _, lines = screen("fit", "odd.csv", "-o", "model", "--user", "none such")
+    assert 0 < sum(map(len, lines)) < 10_000
+
+
 def test_bad_rows_are_listed_between_words(screen, tmp_path):
     (tmp_path / "lines.csv").write_text("customer,product,spend\nAnn,tea,2\n,tea,1\nBob,tea,3\n")
     _, lines = screen("info", "lines.csv")

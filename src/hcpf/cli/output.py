@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 
 _BLOCKS = " ▏▎▍▌▋▊▉█"  # eighths of a character
 _MAX_BAR_WIDTH = 50  # characters
+_MAX_NOTE = 5000  # characters
 _MIN_TEXT_WIDTH = 8  # characters of a text that is cut
 
 
 def note(text: str) -> None:
-    """Print to stderr what was decided or done."""
+    """Print to stderr what was decided or done; the name of a column may have megabytes."""
+    if len(text) > _MAX_NOTE:
+        text = f"{text[:_MAX_NOTE]} …"
     typer.echo(wrapped(text, at_terminal=sys.stderr.isatty()), err=True)
 
 
