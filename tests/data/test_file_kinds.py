@@ -235,7 +235,7 @@ def test_a_cover_sheet_is_not_the_table(sheet):
     path = sheet(Cover=[["Sales of May"], ["Prepared for the board"]], Orders=[HEADER, *ROWS])
     assert read(path) == EXPECTED
     assert "read the sheet 'Orders', one of 2" in open_file(path).remarks[0]
-    assert open_file(sheet(Cover=[["a"], ["b"]])).names == ["a"]
+    assert open_file(sheet(Cover=[["a"], ["b"]], Notes=[["c"]])).names == ["a"]
 
 
 def test_dates_of_a_spreadsheet_make_rows_events(tmp_path):

@@ -53,16 +53,17 @@ class SpreadsheetTable(TableFile):
                     raise InputError(
                         f"sheet={sheet!r}: there is no such sheet. Sheets: {', '.join(names)}."
                     )
-                table: list[tuple[int, list[Any]]] = []
+                first: list[tuple[int, list[Any]]] = []
                 for name in names if sheet is None else [sheet]:
                     found = book.get_sheet_by_name(name)
                     rows = found.to_python(skip_empty_area=True)
-                    table = _table(rows, (found.start or (0, 0))[0] + 1) or table
+                    table = _table(rows, (found.start or (0, 0))[0] + 1)
                     if table and len(table[0][1]) > 1:  # a column of text may be a cover
                         if len(names) > 1 and sheet is None:
                             self._remark_sheet(name, len(names))
-                        break
-                return table
+                        return table
+                    first = first or table
+                return first
         except CalamineError as error:
             raise ValueError(f"{error}. Save it again as .xlsx or .csv.") from None
 
