@@ -158,3 +158,8 @@ def test_times_may_be_dates_or_interactions():
 def test_what_cannot_be_split_is_refused(call):
     with pytest.raises(InputError):
         call(Interactions.from_matrix(np.triu(np.ones((4, 4)))))
+
+
+def test_a_share_of_too_few_entries_is_named():
+    with pytest.raises(InputError, match=r"test=0\.01 of 16 entries leaves none for the test"):
+        split(Interactions.from_matrix(np.ones((4, 4))), test=0.01)

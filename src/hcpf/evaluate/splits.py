@@ -230,8 +230,8 @@ def _sizes(data: Interactions, test: float, validation: float) -> tuple[int, int
     sizes = round(test * data.n_observed), round(validation * data.n_observed)
     if sizes[0] == 0 or sum(sizes) >= data.n_observed:
         raise InputError(
-            f"split: {data.n_observed} observed entries are too few to hold out {sizes[0]} for the "
-            f"test and {sizes[1]} for validation. Change test= or validation=."
+            f"split: test={test:g} of {data.n_observed:,} entries leaves none for the test or for "
+            "training. Use another share or more data."
         )
     return sizes
 
