@@ -212,8 +212,9 @@ def test_frames_that_cannot_be_matched(model):
         model.transform(pd.DataFrame({"user": [1.0], "item": [2.0]}))
     with pytest.raises(InputError, match="the fitted ids are strings, but these are integers"):
         model.transform(pd.DataFrame(NEW))
-    with pytest.raises(InputError, match="real numbers"):
-        model.transform(pd.DataFrame({"g1": ["a", "b"]}))
+    for frame in (pd.DataFrame, polars.DataFrame):
+        with pytest.raises(InputError, match="The column 'type' of X does not hold real numbers"):
+            model.transform(frame({"g1": [1.0, 2.0], "type": ["B", "T"]}))
     with pytest.raises(InputError, match="nan; values must be finite"):
         model.transform(pd.DataFrame({"g1": [1.0, np.nan]}))
     twice = pd.DataFrame(NEW[:, :2], columns=["g1", "g1"])

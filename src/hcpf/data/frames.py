@@ -53,6 +53,12 @@ def matrix_from_frame(frame: Any) -> tuple[Any, Any, Any]:
     if isinstance(native, nw.LazyFrame):
         native = _guarded(native.collect)
     values = _guarded(native.to_numpy)
+    others = [name for name, kind in native.schema.items() if not kind.is_numeric()]
+    if others and values.dtype == object:
+        raise InputError(
+            f"The column {others[0]!r} of X does not hold real numbers, so it is not an item. "
+            "Remove it, or make it the index if it has the users."
+        )
     names = getattr(frame, "columns", None) if hasattr(frame, "index") else native.columns
     return values, getattr(frame, "index", None), names
 
