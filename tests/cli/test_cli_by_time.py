@@ -65,6 +65,13 @@ def test_mistakes(options, message, tmp_path):
     assert message in result.stderr
 
 
+def test_dates_that_are_not_found_are_asked_for(tmp_path):
+    path = tmp_path / "orders.csv"
+    path.write_text("customer,product,spend\na,x,1\nb,y,2\n")
+    said = run(path, "--by-time", "2024-03-01").stderr
+    assert "Cannot tell which column has the dates: pass --time COLUMN. Columns: customer" in said
+
+
 def test_values_are_those_of_each_period():
     early = Interactions.from_arrays(["a", "a", "b"], ["x", "y", "x"], [1.0, 2.0, 3.0])
     late = Interactions.from_arrays(

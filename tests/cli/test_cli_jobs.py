@@ -139,6 +139,14 @@ def test_a_basket_is_a_new_user(run_json, fails, pooled):
     assert "unknown id 'x'" in fails("recommend", pooled, "--basket", "x=1")
 
 
+def test_unknown_items_of_new_users_are_named(fails, pooled, tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("customer,product,spend\nn1,p5,12.5\nn1,x,30\nn2,y,8\n")
+    said = fails("fold-in", pooled, path)
+    assert "Unknown item x (2 in total)." in said
+    assert "first with hcpf update." in said
+
+
 def test_fold_in_a_file_of_new_users(run_json, pooled, tmp_path):
     path = tmp_path / "new.csv"
     path.write_text("customer,product,spend\nn1,p5,12.5\nn1,p6,30\nn2,p7,8\n")

@@ -70,8 +70,8 @@ _OPTIONS = {
             "address", "append", "checkpoint", "decimal", "delimiter", "density", "drop_blank_ids",
             "drop_blank_values", "duplicates", "element", "encoding", "engine", "exclude_items",
             "header", "hurdle", "item", "item_exposure", "layer", "like", "max_iter", "names",
-            "overwrite", "returns", "scale", "sheet", "sql", "test", "tol", "train_on", "use_raw",
-            "user", "user_exposure", "value", "vary_by", "workers",
+            "overwrite", "returns", "scale", "sheet", "sql", "test", "time", "tol", "train_on",
+            "use_raw", "user", "user_exposure", "value", "vary_by", "workers",
         )
     },
     "n_components": "--components",

@@ -35,6 +35,7 @@ from hcpf.errors import InputError
 
 if TYPE_CHECKING:
     from hcpf.data.canonical import IdArray
+    from hcpf.data.interactions import Interactions
     from hcpf.model.fitted import FittedModel
     from hcpf.model.tables import Table
 
@@ -152,8 +153,18 @@ def fold_in(
     fitted = load_model(model)
     lists = _Lists(n, by, True, details, read_names(names, fitted.items), exposure)
     entries = with_ids_like(fitted, all_in_memory(source.read(like=fitted.words).data))
+    _require_known_items(fitted, entries)
     new = fitted.fold_in(entries, user_exposure=user_exposure)
     lists.give(new, new.users, output, overwrite, as_json)
+
+
+def _require_known_items(model: "FittedModel", entries: "Interactions") -> None:
+    unknown = entries.items[model.item_index.known(entries.items) < 0]
+    if len(unknown):
+        raise InputError(
+            f"Unknown item {unknown[0]} ({len(unknown):,} in total). Remove the rows of unknown "
+            "items, or add them to the model first with hcpf update."
+        )
 
 
 def _parse_basket(model: "FittedModel", texts: list[str]) -> dict[Any, float]:

@@ -134,7 +134,9 @@ def time_column(columns: Sequence[FileColumn]) -> str:
     'InvoiceDate'
     """
     if not (names := time_columns(columns)):
-        raise InputError(f"Cannot tell which column has the dates. {_list(columns)}")
+        raise InputError(
+            f"Cannot tell which column has the dates: pass time=COLUMN. {_list(columns)}"
+        )
     return names[0]
 
 
