@@ -83,6 +83,16 @@ def test_a_full_disk(run, sales, model, tiny_disk, name):
     assert list(tiny_disk.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["report", "similar"])
+def test_a_full_disk_is_one_line_about_the_file_asked_for(start, sales, model, tiny_disk, name):
+    """Also when Python ends, and collects archives that could not be completed."""
+    command = writing_commands(sales, model, tiny_disk)[name]
+    _, stderr = start(*command).communicate(timeout=120)
+    said = f"hcpf: {command[-1]} cannot be written: No space left on device."
+    assert stderr.splitlines()[-1] == said
+    assert "Exception ignored" not in stderr
+
+
 def test_a_full_disk_keeps_the_old_file(run, model, tiny_disk):
     path = tiny_disk / "lists.csv"
     path.write_text("old")

@@ -7,7 +7,7 @@ import typer
 
 from hcpf.cli import options
 from hcpf.cli.inputs import load_model, parse_ids, read_names
-from hcpf.cli.output import prepare_file, replacing, show_json
+from hcpf.cli.output import note_written, prepare_file, show_json
 
 
 def report(
@@ -42,9 +42,10 @@ def report(
     fitted = load_model(model)
     known = read_names(names, fitted.items)
     users = parse_ids(fitted.user_index, user) if user else None
-    with replacing(output) as partial:
-        write_report(
-            fitted, partial, evaluation=scored, names=known or None, users=users, overwrite=True
-        )
+    existed = output.exists()
+    write_report(
+        fitted, output, evaluation=scored, names=known or None, users=users, overwrite=overwrite
+    )
+    note_written(output, replaced=existed)
     if as_json:
         show_json({"path": str(output)})

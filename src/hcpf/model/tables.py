@@ -7,7 +7,9 @@ from contextlib import suppress
 from math import floor, isfinite, log10
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from traceback import walk_tb
 from typing import Any, Self
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -409,7 +411,14 @@ class SpreadsheetWriter:
         try:
             self._book.close()
         except FileCreateError as error:
-            raise error.args[0] from None  # an OSError
+            reason: OSError = error.args[0]
+            # The writer leaves its archive open, which would print a traceback when collected.
+            for frame, _ in walk_tb(reason.__traceback__):
+                for left in frame.f_locals.values():
+                    if isinstance(left, ZipFile):
+                        with suppress(OSError):
+                            left.close()
+            raise reason from None
         finally:
             rows: Any = self._sheet.row_data_fh
             with suppress(OSError):  # a full disk does not take the rest of the rows either
