@@ -177,7 +177,8 @@ def _split(
     n_left = after.n_observed - len(parts.test)
     note(
         f"Before {by_time}: {before.n_observed:,} pairs. From then on: {len(parts.test):,} new "
-        f"pairs to test on; {n_left:,} pairs were observed before, or their user or item was not."
+        f"pairs to test on; {n_left:,} pairs were observed before, or their user or item was not. "
+        f"Probabilities refer to a period as long as that before {by_time}."
     )
     return parts
 

@@ -352,14 +352,16 @@ def write_file(path: Path, content: bytes) -> None:
 def write_table(path: Path, parts: "Iterable[Table]", *, overwrite: bool, total: int = 0) -> int:
     """Write tables to one file, report it, and return the number of rows.
 
-    Parquet keeps full precision; text files and spreadsheets have four significant digits.
+    A progress bar is shown where the total of rows is known. Parquet keeps full precision; text
+    files and spreadsheets have four significant digits.
     """
     from hcpf.model.tables import write_tables
 
     existed = path.exists()
     if path.suffix.lower() != ".parquet":
         parts = (part.rounded() for part in parts)
-    rows = write_tables(path, parts, overwrite=overwrite, total=total, progress=None)
+    progress = None if total else False
+    rows = write_tables(path, parts, overwrite=overwrite, total=total, progress=progress)
     note_written(path, replaced=existed)
     return rows
 
