@@ -32,7 +32,7 @@ def test_evaluate_refuses(fails, sales, tmp_path):
     assert "--test 2.0 must be above 0" in fails("evaluate", sales, "--test", 2)
     small = tmp_path / "small.csv"
     small.write_text("user,item,rating\na,x,1\n")
-    assert "too few" in fails("evaluate", small)
+    assert "leaves none for the test" in fails("evaluate", small)
 
 
 def test_evaluate_writes_what_a_report_reads(run, run_json, fails, sales, model, tmp_path):

@@ -14,6 +14,7 @@ from hcpf.data.held_out import HeldOutPairs, Positions, mark_pairs, sample_missi
 from hcpf.data.ids import IdIndex
 from hcpf.data.interactions import Interactions
 from hcpf.data.sampling import locate, row_of
+from hcpf.data.words import count
 from hcpf.errors import InputError
 from hcpf.model.alignment import as_interactions
 from hcpf.model.fitted import FittedModel
@@ -230,8 +231,8 @@ def _sizes(data: Interactions, test: float, validation: float) -> tuple[int, int
     sizes = round(test * data.n_observed), round(validation * data.n_observed)
     if sizes[0] == 0 or sum(sizes) >= data.n_observed:
         raise InputError(
-            f"split: test={test:g} of {data.n_observed:,} entries leaves none for the test or for "
-            "training. Use another share or more data."
+            f"split: test={test:g} of {count(data.n_observed, 'entry')} leaves none for the test "
+            "or for training. Use another share or more data."
         )
     return sizes
 
