@@ -160,7 +160,6 @@ def test_the_estimator_answers_what_its_model_answers(estimator):
         "max_count",
         "words",
         "folded",
-        "recalibration",
     }
     renamed = {"data": "interactions_", "excluded": "model_"}
     for name in attributes:

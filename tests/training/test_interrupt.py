@@ -127,7 +127,6 @@ def test_an_interrupted_fit_is_dropped_where_others_are_complete(ctrl_c_at, sale
         (ensemble, "cluster_items", 1, 1, 6),  # of the second fit
         (ensemble, "_combine", 1, 3, 6),
         (fit, "limit_odd_entries", 1, 3, 6),
-        (fit, "learn_recalibration", 1, 3, 6),
     ],
 )
 def test_at_any_moment_something_is_kept(

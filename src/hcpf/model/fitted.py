@@ -30,7 +30,6 @@ from hcpf.model.combine import Combined
 from hcpf.model.entry_counts import EntryCounts, entry_counts
 from hcpf.model.factors import RELEVANCE_WEIGHT, FactorTable, factor_table
 from hcpf.model.posterior import Folded, PosteriorDraws, draw_posterior
-from hcpf.model.probability import Recalibration, probability_and_value
 from hcpf.model.tables import Explanation, Neighbors, Recommendations, write_tables
 
 if TYPE_CHECKING:
@@ -74,8 +73,6 @@ class FittedModel:
         What the reader calls users, items and values, for the report.
     folded : Folded, optional
         How ``fold_in`` made the model, if it did.
-    recalibration : Recalibration, optional
-        The monotone map that probabilities go through, learned at the end of training.
     """
 
     value_model: ValueModel
@@ -93,7 +90,6 @@ class FittedModel:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     words: Words = field(default_factory=Words)
     folded: Folded | None = None
-    recalibration: Recalibration | None = None
 
     def __repr__(self) -> str:
         fits = f"{len(self.posteriors)} fits" if len(self.posteriors) > 1 else "1 fit"
@@ -190,8 +186,6 @@ class FittedModel:
     ) -> PairDistribution | PosteriorPredictive:
         """Return the predictive distribution of pairs.
 
-        It is the model's own: ``predict_proba`` may be recalibrated, ``prob_observed`` is not.
-
         Parameters
         ----------
         users, items : ids
@@ -215,11 +209,10 @@ class FittedModel:
     def predict_proba(self, users: Any, items: Any, *, exposure: Any = None) -> FloatArray:
         """Return the probability that pairs are observed; ``exposure`` is as in ``rate``.
 
-        It is 1 - exp(-rate) at the mean rate, after ``recalibration`` where one was learned.
-        ``predict_distribution(...).prob_observed`` is the model's own, without recalibration.
+        It is 1 - exp(-rate) at the mean rate over the posterior and the fits, a fast approximation
+        of its mean, which is a little lower.
         """
-        own = -np.expm1(-self.rate(users, items, exposure=exposure))
-        return own if self.recalibration is None else self.recalibration.apply(own)
+        return -np.expm1(-self.rate(users, items, exposure=exposure))
 
     def predict(self, users: Any, items: Any, *, exposure: Any = None) -> FloatArray:
         """Return the expected value of pairs if they are observed."""
@@ -232,8 +225,7 @@ class FittedModel:
         It is the product of ``predict_proba`` and ``predict``.
         """
         pairs = predict.pair_positions(self, users, items)
-        predicted = predict.distribution(self, *pairs, exposure)
-        return probability_and_value(predicted, self.recalibration)[2]
+        return predict.distribution(self, *pairs, exposure).mean
 
     def element_at(self, users: Any, items: Any) -> Element:
         """Return the element of pairs; under partial pooling its parameters are arrays.

@@ -17,7 +17,6 @@ from hcpf.elements.base import Element
 from hcpf.errors import InputError
 from hcpf.model.combine import Positions
 from hcpf.model.entry_counts import entry_columns
-from hcpf.model.probability import probability_and_value
 from hcpf.model.tables import Table
 
 if TYPE_CHECKING:
@@ -122,13 +121,12 @@ def describe(
     With a ``level``, also the bounds of an interval of the value if observed.
     """
     predicted = distribution(model, u, i)
-    probability, value, expected = probability_and_value(predicted, model.recalibration)
     columns = {
         "user": model.users[u],
         "item": model.items[i],
-        "probability": probability,
-        "value": value,
-        "expected_value": expected,
+        "probability": predicted.prob_observed,
+        "value": predicted.mean_observed,
+        "expected_value": predicted.mean,
     }
     if level is not None:
         columns["low"], columns["high"] = value_intervals(predicted, level)

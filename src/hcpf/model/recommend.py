@@ -143,7 +143,6 @@ class _PooledValues:
         """Return a function that fills in the tile of these users and a range of items."""
         fill_rates, combined = self.rates.of(rows), self.model.combined
         is_hurdle, n_fits = self.model.value_model.hurdle, len(self.model.posteriors)
-        recalibration = self.model.recalibration
 
         def fill(columns: slice, tile: Tile) -> None:
             fill_rates(columns, tile)
@@ -155,8 +154,6 @@ class _PooledValues:
             observed = -np.expm1(-positive)
             if self.by == "expected_value":
                 n_elements = observed if is_hurdle else rate
-                if recalibration is not None:
-                    n_elements = n_elements * (recalibration.apply(observed) / observed)
             else:
                 n_elements = np.float32(1.0) if is_hurdle else positive / observed
             np.multiply(mean, n_elements, out=tile[0], casting="same_kind")

@@ -30,7 +30,6 @@ from hcpf.training.held_out import TrainingSplit, split_validation
 from hcpf.training.interrupt import interruptible
 from hcpf.training.loop import watch_on_terminal
 from hcpf.training.memory import require_memory
-from hcpf.training.recalibration import learn_recalibration
 from hcpf.training.resolve import resolve_priors, resolve_value_model
 from hcpf.training.settings import FitPlan
 
@@ -92,9 +91,6 @@ def fit_model(
             converged=ensemble.converged,
             max_count=plan.solver.max_count,
         )
-        if not interrupt.is_requested:
-            recalibration = learn_recalibration(model, split, plan.n_threads)
-            model = replace(model, recalibration=recalibration)
         return replace(model, interrupted=is_cut_short or interrupt.is_requested)
 
 

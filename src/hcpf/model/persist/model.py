@@ -36,7 +36,6 @@ from hcpf.model.persist.checks import (
 )
 from hcpf.model.persist.folder import Stored, read_folder, upgraded, write_folder
 from hcpf.model.posterior import Folded
-from hcpf.model.probability import Recalibration
 
 logger = logging.getLogger("hcpf")
 
@@ -60,7 +59,6 @@ def save(model: FittedModel, path: Path, *, overwrite: bool, include_data: bool)
         "max_count": model.max_count,
         "words": model.words.as_dict(),
         "folded": None if model.folded is None else model.folded.axis.value,
-        "recalibration": _recalibration_as_json(model.recalibration),
         "history": [
             {name: _plain(value) for name, value in vars(check).items()} for check in model.history
         ],
@@ -131,27 +129,7 @@ def _rebuild(stored: Stored) -> FittedModel:
         settings=_revived(about["settings"]),
         words=Words.from_json(about.get("words")),
         folded=_folded(about.get("folded")),
-        recalibration=_recalibration(about.get("recalibration")),
     )
-
-
-def _recalibration_as_json(found: Recalibration | None) -> dict[str, list[float]] | None:
-    if found is None:
-        return None
-    return {"log_odds": found.log_odds.tolist(), "shift": found.shift.tolist()}
-
-
-def _recalibration(stored: Any) -> Recalibration | None:
-    """Return the recalibration of a model; earlier versions did not learn one."""
-    if stored is None:
-        return None
-    x, shift = (np.array(stored[name], dtype=np.float64) for name in ("log_odds", "shift"))
-    is_map = x.ndim == 1 and x.shape == shift.shape and len(x) > 0
-    if not is_map or not np.all(np.isfinite([x, shift])):
-        raise ModelError("recalibration must hold as many finite log_odds as shifts.")
-    if np.any(np.diff(x) <= 0) or np.any(np.diff(x + shift) < -1e-9):
-        raise ModelError("recalibration must be monotone.")
-    return Recalibration(x, shift)
 
 
 def _folded(axis: Any) -> Folded | None:
