@@ -61,6 +61,9 @@ def list_calibration(
     share of the missing pairs that training used. Validation pairs take no part. Neither do users
     and items without training entries: they are known only because of a held-out entry.
 
+    More test pairs than expected may be found, because training has seen the other pairs of a list
+    as missing.
+
     Parameters
     ----------
     model

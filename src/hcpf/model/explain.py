@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hcpf._types import Csr, FloatArray
-from hcpf.core.axis import Axis
 from hcpf.core.posterior import Posterior
 from hcpf.core.theta import pair_means, pair_shift
 from hcpf.model.combine import Positions
@@ -26,7 +25,7 @@ _BLOCK = 1 << 16  # entries whose contributions are computed at once
 def explain(model: "FittedModel", u: int, i: int, seen: Csr) -> Explanation:
     """Return the contributions of a user's entries in ``seen`` to the rate of a pair."""
     own = _own_entries(model, np.array([u]), seen)
-    weights = [entry_weights(model, fit, own) for fit in model.posteriors]
+    weights = [_entry_weights(model, fit, own) for fit in model.posteriors]
     by_entry = _contributions(model, weights, np.array([u]), np.array([i]))[:, 0]
     rate = float(model.combined.rates(np.array([u]), np.array([i]))[0])
     order = np.argsort(-by_entry, kind="stable")
@@ -49,7 +48,7 @@ def main_sources(
     rows, rates = users[starts], model.combined.rates(users, items)
     for block in _blocks(np.diff(seen.indptr)[rows]):
         own = _own_entries(model, rows[block], seen)
-        weights = [entry_weights(model, fit, own) for fit in model.posteriors]
+        weights = [_entry_weights(model, fit, own) for fit in model.posteriors]
         bounds = np.searchsorted(own.user_index, np.arange(len(block) + 1))
         for position, (first, last) in zip(block, pairwise(bounds), strict=True):
             if first == last:
@@ -91,14 +90,6 @@ def _own_entries(model: "FittedModel", rows: Positions, seen: Csr) -> UserEntrie
     return UserEntries(own.user_index[kept], own.users[kept], own.items[kept], own.values[kept])
 
 
-def entries_of(
-    model: "FittedModel", users: Positions, items: Positions, values: NDArray[np.floating]
-) -> UserEntries:
-    """Return entries that are given by position, with their values as the element sees them."""
-    seen = model.element.seen(values.astype(np.float64))
-    return UserEntries(np.arange(len(users)), users, items, seen)
-
-
 def _blocks(sizes: NDArray[np.integer]) -> list[Positions]:
     """Return consecutive positions in blocks of about as many entries."""
     ends = np.cumsum(sizes, dtype=np.int64)
@@ -106,13 +97,11 @@ def _blocks(sizes: NDArray[np.integer]) -> list[Positions]:
     return [block for block in np.split(np.arange(len(sizes)), cuts) if len(block)]
 
 
-def entry_weights(
-    model: "FittedModel", fit: Posterior, own: UserEntries, axis: Axis = Axis.USERS
-) -> FloatArray:
+def _entry_weights(model: "FittedModel", fit: Posterior, own: UserEntries) -> FloatArray:
     r"""Return :math:`c\,\mathrm E[n_{uj}]\,\varphi_{ujk} / b_{uk}` per entry j and component k.
 
-    It is what the entry adds to the factors of its user, or of its item by ``axis``. The product
-    with the item's factors is the entry's part of the rate at exposure 1; c is the tempering.
+    It is what the entry adds to the factors of its user. The product with the item's factors is the
+    entry's part of the rate at exposure 1; c is the tempering.
     """
     users, items = fit.users, fit.items
     share = users.at(own.users).log_mean + items.at(own.items).log_mean
@@ -130,7 +119,7 @@ def entry_weights(
     log_rate = log_rate + pair_shift(value_model, element, *pairs)
     count = value_model.mean_count(element, own.values, log_rate)
     share *= (model.tempering * count)[:, None] / total
-    return share / (users.at(own.users) if axis is Axis.USERS else items.at(own.items)).b
+    return share / users.at(own.users).b
 
 
 def _contributions(

@@ -76,7 +76,7 @@ def fit_model(
         parts, job = _parts(data, split, plan, posteriors), Job(value_model, priors, plan, seeds)
         with watch_on_terminal(plan.progress, plan.max_iter, interrupt.stop_requested) as watch:
             ensemble = engine.run(parts, job, watch)
-        model = FittedModel(
+        return FittedModel(
             value_model=ensemble.value_model,
             priors=priors,
             posteriors=_with_odd_entries_limited(
@@ -90,8 +90,9 @@ def fit_model(
             data=data,
             converged=ensemble.converged,
             max_count=plan.solver.max_count,
+            # Last: Ctrl-C may have been pressed while the arguments above were computed.
+            interrupted=is_cut_short or interrupt.is_requested,
         )
-        return replace(model, interrupted=is_cut_short or interrupt.is_requested)
 
 
 def _with_odd_entries_limited(
